@@ -67,7 +67,7 @@ var floors = map[string]int{
 	"jobs/judge":                  -1,
 	"jobs/users":                  1,
 	"jobs/proc":                   0,
-	"jobs/shown":                  0,
+	"jobs/mounts":                 0,
 	"jobs/disk":                   0,
 	"jobs/gpu":                    0,
 	"jobs/ports":                  0,
@@ -216,7 +216,7 @@ func TestFloors(t *testing.T) {
 
 // words is all of the module that whoever imports package jobs gets with it: it has types and their
 // bounds, and none of what starts, confines or measures processes.
-var words = []string{"vicinity", "flood", "transfer", "jobs/placement", "jobs/shown", "jobs/work", "jobs/internal/where",
+var words = []string{"vicinity", "flood", "transfer", "jobs/placement", "jobs/mounts", "jobs/work", "jobs/internal/where",
 	"internal/codec", "internal/plain", "internal/units", "internal/uplink", "internal/atomicfile", "internal/reserved"}
 
 func TestJobsAreWordsOnly(t *testing.T) {

@@ -116,7 +116,7 @@ func (l *Limits) Change(text string) error {
 	case key == "paused":
 		next.Paused, err = yesNo(value)
 	case key == "mounts":
-		next.Mounts, err = mounts(value)
+		next.Mounts, err = mountsOf(value)
 	case key == "upload-limit":
 		next.UploadLimit, err = uploadLimit(value)
 	case key == "network":

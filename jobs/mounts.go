@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"zorilla/jobs/internal/where"
-	"zorilla/jobs/shown"
+	"zorilla/jobs/mounts"
 )
 
 // What a job that was submitted at a node may ask for there beyond what the node's owner
@@ -36,7 +36,7 @@ func (s *Spec) checkMounts() string {
 	if len(s.Mounts) > MaxMounts {
 		return fmt.Sprintf("--mount: %d paths, at most %d", len(s.Mounts), MaxMounts)
 	}
-	list, err := shown.ParseAll(s.Mounts)
+	list, err := mounts.ParseAll(s.Mounts)
 	if err != nil {
 		return fmt.Sprintf("--mount %v", err)
 	}
@@ -83,25 +83,25 @@ func (s *Spec) Condition() string {
 }
 
 // Exposed are the paths that the owner shows to all workers.
-func (l *Limits) Exposed() shown.List {
-	list, _ := shown.ParseAll(l.Expose) // Validate has done that
+func (l *Limits) Exposed() mounts.List {
+	list, _ := mounts.ParseAll(l.Expose) // Validate has done that
 	return list
 }
 
 // Grant decides what a job is shown that asks for mounts: what all are shown, and what it
 // alone gets since it was submitted at this node (own). It names the first mount that the
 // owner shows neither way, or returns "".
-func (l *Limits) Grant(own bool, mounts []string) (all shown.List, missing string) {
+func (l *Limits) Grant(own bool, asked []string) (all mounts.List, missing string) {
 	exposed := l.Exposed()
 	all = slices.Clone(exposed)
-	for _, text := range mounts {
-		m, err := shown.Parse(text)
+	for _, text := range asked {
+		m, err := mounts.Parse(text)
 		switch {
 		case err != nil:
 			return nil, text
 		case exposed.Allows(m): // nothing more is opened, so that links there lead nowhere
 		case own && (l.Mounts == MountsOwnWrite || l.Mounts != MountsExposed && !m.Write):
-			all = append(slices.DeleteFunc(all, func(p shown.Path) bool { return p.Path == m.Path }), m)
+			all = append(slices.DeleteFunc(all, func(p mounts.Path) bool { return p.Path == m.Path }), m)
 		default:
 			return nil, m.Path
 		}
@@ -112,16 +112,16 @@ func (l *Limits) Grant(own bool, mounts []string) (all shown.List, missing strin
 // exposed returns the list of paths as it is after a change: replaced, or with or without
 // what is named. One that is named again has its new ending.
 func exposed(old []string, op byte, value string) ([]string, error) {
-	paths, err := shown.ParseAll(parts(op, value))
+	paths, err := mounts.ParseAll(parts(op, value))
 	if err != nil || op == 0 {
 		return paths.Strings(), err
 	}
-	list, err := shown.ParseAll(old)
+	list, err := mounts.ParseAll(old)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range paths {
-		i := slices.IndexFunc(list, func(e shown.Path) bool { return e.Path == p.Path })
+		i := slices.IndexFunc(list, func(e mounts.Path) bool { return e.Path == p.Path })
 		switch {
 		case op == '-' && i < 0:
 			return nil, fmt.Errorf("%.80q is not in the list", p.Path)
@@ -136,7 +136,7 @@ func exposed(old []string, op byte, value string) ([]string, error) {
 	return list.Strings(), nil
 }
 
-func mounts(value string) (string, error) {
+func mountsOf(value string) (string, error) {
 	if !slices.Contains([]string{MountsOwn, MountsOwnWrite, MountsExposed}, value) {
 		return "", errors.New("want own, own:rw or exposed")
 	}
@@ -148,11 +148,11 @@ func (l *Limits) checkShown() error {
 	if len(l.Expose) > maxListed {
 		return fmt.Errorf("expose: %d entries, at most %d", len(l.Expose), maxListed)
 	}
-	if _, err := shown.ParseAll(l.Expose); err != nil {
+	if _, err := mounts.ParseAll(l.Expose); err != nil {
 		return fmt.Errorf("expose %w", err)
 	}
 	if l.Mounts != "" {
-		if _, err := mounts(l.Mounts); err != nil {
+		if _, err := mountsOf(l.Mounts); err != nil {
 			return fmt.Errorf("mounts %.40q: %w", l.Mounts, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/shown"
+	"zorilla/jobs/mounts"
 	"zorilla/transfer"
 )
 
@@ -179,7 +179,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		spec.Search.Begin = spec.Search.Begin.UTC().Truncate(time.Second) // as its journal keeps it
 	}
 	for _, m := range c.StringSlice("mount") {
-		p, err := shown.Parse(m)
+		p, err := mounts.Parse(m)
 		if err != nil {
 			return fmt.Errorf("--mount %s: %w", m, err)
 		}

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/mounts"
 	"zorilla/jobs/sandbox"
-	"zorilla/jobs/shown"
 )
 
 // defaultPath is used when the worker's environment has no PATH.
@@ -218,7 +218,7 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 	case f.err == nil && f.mode.IsDir():
 		return notRun("%s: is a directory", command)
 	case f.err != nil && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
-		if shown.Within(filepath.Clean(command), sandbox.ProgramDir) {
+		if mounts.Within(filepath.Clean(command), sandbox.ProgramDir) {
 			return &Error{NotFound, command + noProgram}
 		}
 		if filepath.IsAbs(command) {
@@ -235,7 +235,7 @@ func (w *World) explainExec(c *Command, f *file, err error) error {
 	case errors.Is(err, unix.EACCES) && f.err == nil && !f.mode.IsRegular():
 		return notRun("%s: is not a file that could be executed", command)
 	case errors.Is(err, unix.EACCES) && f.noexec:
-		if filepath.IsAbs(command) && !shown.Within(filepath.Clean(command), w.at()) {
+		if filepath.IsAbs(command) && !mounts.Within(filepath.Clean(command), w.at()) {
 			return notRun("%s: is on a file system that is mounted noexec on this node: a copy that the job brings (-i) can be executed", command)
 		}
 		return notRun("%s: is in the work directory, which %s", command, unexecuted)

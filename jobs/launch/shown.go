@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"zorilla/jobs/mounts"
 	"zorilla/jobs/sandbox"
-	"zorilla/jobs/shown"
 )
 
 // unseen ends what is said of a path that workers are not shown. It is said whether there
@@ -18,10 +18,10 @@ func (w *World) Shows(c *Command, path string) bool {
 	path = filepath.Clean(path)
 	below := func(dirs ...string) bool {
 		for _, d := range dirs {
-			if d = filepath.Clean(d); shown.Within(path, d) {
+			if d = filepath.Clean(d); mounts.Within(path, d) {
 				return true
 			}
-			if real, err := filepath.EvalSymlinks(d); err == nil && shown.Within(path, real) {
+			if real, err := filepath.EvalSymlinks(d); err == nil && mounts.Within(path, real) {
 				return true
 			}
 		}
@@ -45,8 +45,8 @@ func (w *World) Unseen(c *Command) string {
 			a = value
 		}
 		switch {
-		case !filepath.IsAbs(a), filepath.Clean(a) == "/", len(a) > shown.MaxPath, w.Shows(c, a):
-		case w.Namespaces && shown.Within(filepath.Clean(a), "/tmp"):
+		case !filepath.IsAbs(a), filepath.Clean(a) == "/", len(a) > mounts.MaxPath, w.Shows(c, a):
+		case w.Namespaces && mounts.Within(filepath.Clean(a), "/tmp"):
 			return a + ", which it was given, is a path in a /tmp of the job's own"
 		default:
 			return a + ", which it was given, " + unseen

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/mounts"
 	"zorilla/jobs/process"
-	"zorilla/jobs/shown"
 )
 
 // shownGPUs lists those whose device files a worker is shown: those of its job at this node,
 // or all where files are not closed, or the owner lets it write to paths that have such files.
 func (c *Config) shownGPUs(e *participant.DoRun, paths []string) []int {
-	owners := slices.ContainsFunc(paths, func(p string) bool { return shown.Within(p, "/dev") || shown.Within("/dev", p) })
+	owners := slices.ContainsFunc(paths, func(p string) bool { return mounts.Within(p, "/dev") || mounts.Within("/dev", p) })
 	if len(e.GPUs) > 0 && c.closes() && !owners {
 		return e.GPUs
 	}

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/mounts"
 	"zorilla/jobs/process"
 	"zorilla/jobs/sandbox"
-	"zorilla/jobs/shown"
 )
 
 // view is the files of this machine that a worker which is about to begin will see, and can
@@ -48,12 +48,12 @@ func named(path string) []string {
 
 // shows looks at names alone.
 func (v *view) shows(path string) bool {
-	own := slices.ContainsFunc([]string{"/proc", "/dev"}, func(d string) bool { return shown.Within(path, d) })
-	if own || slices.ContainsFunc(v.hide, func(d string) bool { return shown.Within(path, d) }) {
+	own := slices.ContainsFunc([]string{"/proc", "/dev"}, func(d string) bool { return mounts.Within(path, d) })
+	if own || slices.ContainsFunc(v.hide, func(d string) bool { return mounts.Within(path, d) }) {
 		return false
 	}
 	return slices.ContainsFunc(v.show, func(d string) bool {
-		return shown.Within(path, d) && (d != "/" || !shown.Within(path, "/tmp"))
+		return mounts.Within(path, d) && (d != "/" || !mounts.Within(path, "/tmp"))
 	})
 }
 
@@ -74,10 +74,10 @@ func (v *view) runs(path string) bool {
 // look finds an ordinary file, to be read or only to be looked at.
 func (v *view) look(path string, read bool) (f *os.File, err error) {
 	path = filepath.Clean(path)
-	if shown.Within(path, v.at) {
+	if mounts.Within(path, v.at) {
 		path = filepath.Join(v.work, path[len(v.at):])
 	}
-	if shown.Within(path, v.work) {
+	if mounts.Within(path, v.work) {
 		return v.input(path, read)
 	}
 	if !v.shows(path) {

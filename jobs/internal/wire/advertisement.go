@@ -11,7 +11,7 @@ import (
 	"zorilla/internal/plain"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/where"
-	"zorilla/jobs/shown"
+	"zorilla/jobs/mounts"
 	"zorilla/vicinity"
 )
 
@@ -137,7 +137,7 @@ func (ad *Advertisement) check() error {
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
 	}
-	if list, err := shown.ParseAll(ad.Mounts); err != nil || len(list) > jobs.MaxMounts || !slices.Equal(list.Strings(), ad.Mounts) ||
+	if list, err := mounts.ParseAll(ad.Mounts); err != nil || len(list) > jobs.MaxMounts || !slices.Equal(list.Strings(), ad.Mounts) ||
 		len(list) > 0 && jobs.SizeOfMounts(ad.Mounts)+len(ad.Where) > where.MaxLength {
 		return fmt.Errorf("advertisement: mounts: %w", codec.ErrMalformed)
 	}

@@ -1,8 +1,7 @@
-// Package shown has the words for paths of a machine that its owner shows to workers, or
-// that a job asks for: PATH:ro, PATH:rw, and which of them a list allows. It looks at
-// words only, never at files: links are the business of who mounts, and nobody learns
-// from an answer whether a path exists.
-package shown
+// Package mounts has the allow-list of paths that an owner exposes to workers, and those that a
+// job asks for: PATH:ro, PATH:rw. It looks at words only, never at files: links are the
+// business of the code that mounts, and no answer says whether a path exists.
+package mounts
 
 import (
 	"errors"
