@@ -12,7 +12,7 @@ import (
 
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 	"zorilla/node/api"
 )
 
@@ -160,7 +160,7 @@ zorilla resize --release $ZORILLA_RANK      in a rank that has nothing to do`,
 }
 
 func resizeAction(con *console, c *cli.Context) error {
-	args, path := c.Args().Slice(), os.Getenv(door.Variable)
+	args, path := c.Args().Slice(), os.Getenv(workerapi.Variable)
 	q, job := jobs.Resize{Release: c.IntSlice("release")}, os.Getenv("ZORILLA_JOB_ID")
 	inside := len(args) == 0 || len(args) == 1 && job != ""
 	if !inside {
@@ -192,7 +192,7 @@ func resizeAction(con *console, c *cli.Context) error {
 	case path == "":
 		err = errors.New(noDoor)
 	default:
-		err = door.Resize(c.Context, path, q.Workers, q.Release, &size)
+		err = workerapi.Resize(c.Context, path, q.Workers, q.Release, &size)
 	}
 	switch {
 	case err != nil:

@@ -13,7 +13,7 @@ import (
 
 	"zorilla/cmd/zorilla/pick"
 	"zorilla/jobs"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 	"zorilla/node"
 	"zorilla/node/api"
 )
@@ -139,7 +139,7 @@ func with(c *cli.Context, do func(*api.Client) error) error {
 // errInside explains to a process of a job why it finds no node.
 func errInside() error {
 	work := "only exec, rsh and resize of the job itself work here"
-	if os.Getenv(door.Variable) == "" {
+	if os.Getenv(workerapi.Variable) == "" {
 		work = "no command that needs one works in tasks of arrays, or at nodes without namespaces"
 	}
 	return fmt.Errorf("%w here, inside a job: %s; submit jobs, list them and wait for them where you submitted this one", api.ErrNoNode, work)

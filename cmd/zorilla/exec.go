@@ -21,9 +21,9 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/sandbox"
 	"zorilla/jobs/session"
-	"zorilla/jobs/session/door"
-	"zorilla/jobs/session/lead"
-	"zorilla/jobs/session/outside"
+	"zorilla/jobs/session/client"
+	"zorilla/jobs/session/mpilaunch"
+	"zorilla/jobs/session/workerapi"
 	"zorilla/node/api"
 )
 
@@ -94,8 +94,8 @@ func runBeside(con *console, c *cli.Context) error {
 		return usage(c, "%v", err)
 	}
 	start := session.Start{Args: args, Env: pairs(env)}
-	if job == "" && (os.Getenv(door.Variable) != "" || os.Getenv("ZORILLA_JOB_ID") != "") { // of the job that this process is in
-		return con.session(c.Context, nil, inside(door.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
+	if job == "" && (os.Getenv(workerapi.Variable) != "" || os.Getenv("ZORILLA_JOB_ID") != "") { // of the job that this process is in
+		return con.session(c.Context, nil, inside(workerapi.Ask{Rank: max(rank, 0)}), start, stdin, c.Bool("pty"))
 	}
 	return withJob(c, job, func(client *api.Client, job string) error {
 		open := func(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -118,7 +118,7 @@ func pairs(env map[string]string) (list []string) {
 // nil or the exit code of the command, or why there is none.
 func (con *console) session(ctx context.Context, signals chan os.Signal, open func(context.Context, io.Reader, io.Writer) error,
 	start session.Start, stdin io.Reader, pty bool) error {
-	s := &outside.Session{Open: open, Start: start, Stdin: stdin, Stdout: con.stdout, Stderr: con.stderr}
+	s := &client.Session{Open: open, Start: start, Stdin: stdin, Stdout: con.stdout, Stderr: con.stderr}
 	if signals == nil {
 		own, stop := catchFatal()
 		defer stop()
@@ -130,16 +130,16 @@ func (con *console) session(ctx context.Context, signals chan os.Signal, open fu
 		s.Start.Terminal = &session.Size{}
 		s.Start.Env = append([]string{"TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}, s.Start.Env...)
 		if f, ok := con.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			s.Terminal, s.Start.Terminal = f, outside.Size(f)
+			s.Terminal, s.Start.Terminal = f, client.Size(f)
 			signal.Notify(signals, syscall.SIGWINCH, syscall.SIGCONT)
 		}
 	}
 	exit, err := s.Run(ctx)
 	switch {
-	case errors.Is(err, outside.ErrGivenUp):
+	case errors.Is(err, client.ErrGivenUp):
 		con.say("gave up: the command is ended")
 		return exitCode(130)
-	case errors.Is(err, outside.ErrOutput) && errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, client.ErrOutput) && errors.Is(err, syscall.EPIPE):
 		return exitCode(128 + int(syscall.SIGPIPE))
 	case err != nil:
 		return err
@@ -178,8 +178,8 @@ Exit codes: the command's; 255 it could not be run, or was lost.`,
 
 // atWork has a host be ready for what a launcher starts there. Mostly it is: the ranks that
 // wait there have done so.
-const atWork = `ln -sn "$HOME" ` + lead.Work + ` 2>/dev/null
-[ -e ` + lead.Finish + ` ] || ` + sandbox.ProgramDir + "/zorilla " + leadName + " " + lead.Prepare + "\n"
+const atWork = `ln -sn "$HOME" ` + mpilaunch.Work + ` 2>/dev/null
+[ -e ` + mpilaunch.Finish + ` ] || ` + sandbox.ProgramDir + "/zorilla " + leadName + " " + mpilaunch.Prepare + "\n"
 
 // exitShell is the exit code of a remote shell's own faults.
 const exitShell = 255
@@ -192,13 +192,13 @@ func rshAction(con *console, args []string) error {
 	stdin, err := openStdin(con.stdin, call.stdin)
 	if err == nil {
 		start := session.Start{Args: []string{"/bin/sh", "-c", call.words}}
-		if os.Getenv(lead.Variable) != "" {
+		if os.Getenv(mpilaunch.Variable) != "" {
 			start.Args[2] = atWork + call.words
 		}
 		if call.words == "" {
 			start.Args = loginShell
 		}
-		err = con.session(context.Background(), nil, inside(door.Ask{Host: call.host}), start, stdin, call.words == "" && onTerminal(con.stdout))
+		err = con.session(context.Background(), nil, inside(workerapi.Ask{Host: call.host}), start, stdin, call.words == "" && onTerminal(con.stdout))
 	}
 	if code := exitCode(0); err == nil || errors.As(err, &code) {
 		return err
@@ -206,17 +206,17 @@ func rshAction(con *console, args []string) error {
 	return &codedError{fmt.Errorf("rsh: %w", err), exitShell}
 }
 
-const noDoor = "this is not a process of a job whose node lets it ask for others: $" + door.Variable + " is not set; " +
+const noDoor = "this is not a process of a job whose node lets it ask for others: $" + workerapi.Variable + " is not set; " +
 	"it is not in tasks of arrays, and at nodes without namespaces (zorilla nodes --json, enforces)"
 
 // inside passes a session on to another worker of the job that this process is in.
-func inside(a door.Ask) func(context.Context, io.Reader, io.Writer) error {
+func inside(a workerapi.Ask) func(context.Context, io.Reader, io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
-		path := os.Getenv(door.Variable)
+		path := os.Getenv(workerapi.Variable)
 		if path == "" {
 			return errors.New(noDoor)
 		}
-		return door.Enter(ctx, path, a, in, out)
+		return workerapi.Enter(ctx, path, a, in, out)
 	}
 }
 
@@ -284,7 +284,7 @@ func leadCommand() *cli.Command {
 		Name: leadName, Hidden: true, SkipFlagParsing: true,
 		Usage: "what a rank of a job with --launcher runs",
 		Action: orHelp(func(c *cli.Context) error {
-			code, err := lead.Run(filepath.Join(sandbox.ProgramDir, shellName), c.Args().Slice())
+			code, err := mpilaunch.Run(filepath.Join(sandbox.ProgramDir, shellName), c.Args().Slice())
 			switch {
 			case err != nil:
 				return &codedError{fmt.Errorf("launcher: %w", err), cmp.Or(code, exitFailure)}
@@ -343,7 +343,7 @@ func allocAction(con *console, c *cli.Context) error {
 	if c.IsSet("launcher") || c.IsSet("stdin") {
 		return usage(c, "--launcher and --stdin are for jobs that run a command of their own")
 	}
-	r, err := requestOf(c, []string{lead.Hold}, con.stdin)
+	r, err := requestOf(c, []string{mpilaunch.Hold}, con.stdin)
 	if err == nil {
 		err = launch(&r.spec, "mpirun")
 	}
@@ -377,12 +377,12 @@ func allocAction(con *console, c *cli.Context) error {
 			}
 			return con.session(ctx, signals, open, session.Start{Args: append([]string{r.spec.Args[0], leadName}, words...)}, stdin, pty)
 		}
-		err = run(c.Context, signals, stdin, pty, append([]string{lead.Within}, args...)...)
+		err = run(c.Context, signals, stdin, pty, append([]string{mpilaunch.Within}, args...)...)
 		ctx, caught := untilSignal(c.Context, signals)
 		defer caught()
 		ctx, late := context.WithTimeout(ctx, endsWithin)
 		defer late()
-		if run(ctx, nil, nil, false, lead.Release) == nil {
+		if run(ctx, nil, nil, false, mpilaunch.Release) == nil {
 			for st, v := (jobs.Status{}), uint64(0); !st.State.Final(); { // so that it has ended by itself
 				var lost error
 				if st, v, lost = client.Await(ctx, job, v); lost != nil {

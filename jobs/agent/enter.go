@@ -15,7 +15,7 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 	"zorilla/jobs/session"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 	"zorilla/vicinity"
 )
 
@@ -154,7 +154,7 @@ func (v visits) nodeOf(st *jobs.Status, from vicinity.ID, host string) (vicinity
 }
 
 // visit passes on what a process inside a worker here wants.
-func (v visits) visit(ctx context.Context, from participant.WorkerID, a door.Ask, in io.Reader, out io.Writer) error {
+func (v visits) visit(ctx context.Context, from participant.WorkerID, a workerapi.Ask, in io.Reader, out io.Writer) error {
 	if a.Host == "" {
 		return v.Enter(ctx, from.Job, a.Rank, in, out)
 	}

@@ -17,7 +17,7 @@ import (
 	"zorilla/internal/plain"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/session"
-	"zorilla/jobs/session/inside"
+	"zorilla/jobs/session/server"
 )
 
 // maxSessions bounds the commands that run beside that of a worker.
@@ -63,7 +63,7 @@ func (c *control) also(conn net.Conn) {
 	if writeMessage(conn, message{Kind: kindProgress}) == nil {
 		_ = session.NewWriter(conn).Write(session.KindBegan, nil)
 	}
-	inside.Serve(conn.(*net.UnixConn), cmd, files, c.s.ended)
+	server.Serve(conn.(*net.UnixConn), cmd, files, c.s.ended)
 }
 
 // within has the loop call f while it decides about the worker, and reports whether it did.
@@ -87,7 +87,7 @@ func (s *keeper) within(f func()) bool {
 }
 
 // accompany begins a command beside the worker's own.
-func (s *keeper) accompany(start *session.Start) (cmd *companion, files inside.Files, err error) {
+func (s *keeper) accompany(start *session.Start) (cmd *companion, files server.Files, err error) {
 	if s.tasks != nil {
 		return nil, files, errors.New("a worker of an array runs its tasks alone")
 	}
@@ -130,7 +130,7 @@ func mergeEnv(env, more []string) []string {
 
 // ends makes what a command has for standard input, output and error: its ends, and the
 // others, or a way for that of a terminal.
-func (s *keeper) ends(terminal bool) (theirs [3]*os.File, ours inside.Files, master *net.UnixConn, err error) {
+func (s *keeper) ends(terminal bool) (theirs [3]*os.File, ours server.Files, master *net.UnixConn, err error) {
 	if terminal {
 		master, theirs[0], err = fdpass.Pair()
 		if err == nil {
@@ -197,7 +197,7 @@ func (c *companion) terminal(way *net.UnixConn) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "terminal"), nil
 }
 
-// Exit implements inside.Command.
+// Exit implements server.Command.
 func (c *companion) Exit() session.Exit {
 	status, err := c.Result()
 	if err != nil {

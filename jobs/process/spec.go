@@ -62,7 +62,7 @@ type Spec struct {
 	Sight
 	UID int `json:"uid"` // run as this user and group when >= 0 and the node is root
 	GID int `json:"gid"`
-	// Door: the worker sees the directory of its door (jobs/session/door), which is in Root
+	// Door: the worker sees the directory of its door (jobs/session/workerapi), which is in Root
 	// by then, and the program that knocks there (sandbox.ProgramDir). It needs namespaces.
 	Door bool `json:"door,omitempty"`
 	// OwnUser: nobody but workers of this job is UID.

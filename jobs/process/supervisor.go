@@ -19,7 +19,7 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 )
 
 const (
@@ -351,7 +351,7 @@ func (s *keeper) commandOf(args, env []string) launch.Command {
 		c.Shared, c.SharedAt = d.Root, Inside(d.Root)
 	}
 	if s.order.Spec.Door {
-		c.Read = []string{filepath.Join(root, door.Dir)}
+		c.Read = []string{filepath.Join(root, workerapi.Dir)}
 	}
 	if s.tasks != nil {
 		c.Dir = filepath.Join(root, TaskDir)

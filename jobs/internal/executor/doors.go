@@ -11,14 +11,14 @@ import (
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
 	"zorilla/jobs/sandbox"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 )
 
 // Knocks is what processes inside workers ask of their node. Both are called in
 // goroutines of their own.
 type Knocks struct {
 	// Enter passes on what one wants of another worker of its job.
-	Enter func(ctx context.Context, from participant.WorkerID, a door.Ask, in io.Reader, out io.Writer) error
+	Enter func(ctx context.Context, from participant.WorkerID, a workerapi.Ask, in io.Reader, out io.Writer) error
 	// Resize asks for another number of workers.
 	Resize func(ctx context.Context, from participant.WorkerID, q jobs.Resize) (jobs.Size, error)
 }
@@ -30,11 +30,11 @@ type doors struct {
 	enforces func() []string
 
 	mu   sync.Mutex // guards here
-	here map[participant.WorkerID]*door.Door
+	here map[participant.WorkerID]*workerapi.Door
 }
 
 func newDoors(knocks *Knocks, enforces func() []string) *doors {
-	return &doors{knocks: knocks, enforces: enforces, here: map[participant.WorkerID]*door.Door{}}
+	return &doors{knocks: knocks, enforces: enforces, here: map[participant.WorkerID]*workerapi.Door{}}
 }
 
 // has reports whether workers of a job have one.
@@ -47,8 +47,8 @@ func (d *doors) open(root string, id participant.WorkerID, spec *jobs.Spec) erro
 	if !d.has(spec) {
 		return nil
 	}
-	opened, err := door.Open(root, door.Visits{
-		Enter: func(ctx context.Context, a door.Ask, in io.Reader, out io.Writer) error {
+	opened, err := workerapi.Open(root, workerapi.Visits{
+		Enter: func(ctx context.Context, a workerapi.Ask, in io.Reader, out io.Writer) error {
 			return d.knocks.Enter(ctx, id, a, in, out)
 		},
 		Resize: func(ctx context.Context, workers int, release []int) (any, error) {
@@ -78,7 +78,7 @@ func (d *doors) tell(env map[string]string, root string, spec *jobs.Spec, shown 
 	if !d.has(spec) {
 		return
 	}
-	env[door.Variable] = filepath.Join(root, door.Dir, door.Name)
+	env[workerapi.Variable] = filepath.Join(root, workerapi.Dir, workerapi.Name)
 	if sandbox.HasProgram(shown...) {
 		env["PATH"] += ":" + sandbox.ProgramDir
 	}

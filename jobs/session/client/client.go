@@ -1,6 +1,6 @@
-// Package outside is the client's side of a session: between its own standard input, output
-// and error, its signals and its terminal, and the stream that leads to the command.
-package outside
+// Package client is the client's end of an exec session: it connects its own standard input,
+// output and error, its signals and its terminal with the stream that leads to the command.
+package client
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package lead
+package mpilaunch
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/mpi"
 	"zorilla/jobs/session"
-	"zorilla/jobs/session/door"
+	"zorilla/jobs/session/workerapi"
 )
 
 // A rank whose node cannot be reached for a while is told later, one that has ended is not.
@@ -25,7 +25,7 @@ func TestRelease(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[int]int{}
 	root := t.TempDir()
-	d, err := door.Open(root, door.Visits{Enter: func(_ context.Context, a door.Ask, _ io.Reader, out io.Writer) error {
+	d, err := workerapi.Open(root, workerapi.Visits{Enter: func(_ context.Context, a workerapi.Ask, _ io.Reader, out io.Writer) error {
 		mu.Lock()
 		asked[a.Rank]++
 		try := asked[a.Rank]
@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	t.Setenv(door.Variable, filepath.Join(root, door.Dir, door.Name))
+	t.Setenv(workerapi.Variable, filepath.Join(root, workerapi.Dir, workerapi.Name))
 	release(3)
 	if asked[1] != 1 || asked[2] != 3 {
 		t.Errorf("tries by rank: %v, want 1 and 3", asked)

@@ -1,7 +1,7 @@
-// Package lead is what runs in the ranks of a job whose first one brings a launcher of its own,
-// such as mpirun: there the user's command, with all that launchers look for, and elsewhere
-// nothing, until that has ended.
-package lead
+// Package mpilaunch runs programs that bring a launcher of their own, such as mpirun: in the
+// first rank of a job it runs the user's command, with all that launchers look for; the other
+// ranks hold their slots until that has ended.
+package mpilaunch
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 
 	"zorilla/jobs/mpi"
 	"zorilla/jobs/session"
-	"zorilla/jobs/session/door"
-	"zorilla/jobs/session/outside"
+	"zorilla/jobs/session/client"
+	"zorilla/jobs/session/workerapi"
 )
 
 // What is run in place of a command.
@@ -137,11 +137,11 @@ const (
 )
 
 func tell(rank int) (session.Exit, error) {
-	s := outside.Session{
+	s := client.Session{
 		Start:  session.Start{Args: []string{"/bin/sh", "-c", ": >$TMPDIR/" + overFile}},
 		Stdout: io.Discard, Stderr: io.Discard,
 		Open: func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return door.Enter(ctx, os.Getenv(door.Variable), door.Ask{Rank: rank}, in, out)
+			return workerapi.Enter(ctx, os.Getenv(workerapi.Variable), workerapi.Ask{Rank: rank}, in, out)
 		},
 	}
 	return s.Run(context.Background())

@@ -1,8 +1,8 @@
-// Package door is how a process inside a worker asks the worker's node for sessions with
-// the job's other workers, and for more or fewer of them: HTTP on a unix socket, which is
-// the worker's alone. Who asks is known by the socket; what is asked goes no further than
-// the job.
-package door
+// Package workerapi is the API for processes inside a worker: they ask the worker's node for
+// exec sessions with the job's other workers, and for more or fewer workers, by HTTP on a
+// unix socket. Each worker has a socket of its own, which says who asks; no request goes
+// further than the job.
+package workerapi
 
 import (
 	"context"

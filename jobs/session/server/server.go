@@ -1,6 +1,6 @@
-// Package inside serves a session where its command runs: between the stream and what the
-// command has for standard input, output and error.
-package inside
+// Package server is the command's end of an exec session: it connects the stream with the
+// standard input, output and error of the command.
+package server
 
 import (
 	"errors"
