@@ -33,21 +33,21 @@ var floors = map[string]int{
 	"internal/freemem":            -1,
 	"internal/stall":              -1,
 	"internal/units":              -1,
-	"internal/pace":               -1,
+	"internal/rate":               -1,
 	"internal/reserved":           -1,
 	"internal/owned":              -1,
 	"cmd/zorilla/progress":        0,
 	"cmd/zorilla/doctor":          5,
 	"cmd/zorilla/config":          4,
 	"cmd/zorilla/top":             6,
-	"cmd/zorilla/cells":           5,
-	"cmd/zorilla/hint":            2,
+	"cmd/zorilla/columns":         5,
+	"cmd/zorilla/suggest":         2,
 	"cmd/zorilla/help":            6,
 	"cmd/zorilla/man":             7,
 	"cmd/zorilla/script":          3,
 	"cmd/zorilla/completion":      6,
-	"cmd/zorilla/pick":            5,
-	"internal/plain":              -1,
+	"cmd/zorilla/selector":        5,
+	"internal/sanitize":           -1,
 	"internal/atomicfile":         -1,
 	"internal/lobby":              -1,
 	"internal/uplink":             -1,
@@ -217,7 +217,7 @@ func TestFloors(t *testing.T) {
 // words is all of the module that whoever imports package jobs gets with it: it has types and their
 // bounds, and none of what starts, confines or measures processes.
 var words = []string{"vicinity", "flood", "transfer", "jobs/placement", "jobs/mounts", "jobs/work", "jobs/internal/where",
-	"internal/codec", "internal/plain", "internal/units", "internal/uplink", "internal/atomicfile", "internal/reserved"}
+	"internal/codec", "internal/sanitize", "internal/units", "internal/uplink", "internal/atomicfile", "internal/reserved"}
 
 func TestJobsAreWordsOnly(t *testing.T) {
 	for _, p := range packages(t) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/internal/uplink"
 	"zorilla/vicinity"
@@ -75,7 +75,7 @@ func (l *Limits) Validate() error {
 }
 
 func checkListed(e string) error {
-	if e == "" || len(e) > maxListEntry || !plain.Printable(e) || strings.ContainsRune(e, ',') {
+	if e == "" || len(e) > maxListEntry || !sanitize.Printable(e) || strings.ContainsRune(e, ',') {
 		return fmt.Errorf("want a node's ID, its name, or a network such as 10.1.0.0/16, in at most %d bytes", maxListEntry)
 	}
 	if strings.Contains(e, "/") {

@@ -12,7 +12,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
 	"zorilla/transfer"
@@ -153,7 +153,7 @@ func (s *Spec) Validate() error {
 		return bad("no command: put it after the options, as in 'zorilla run -n 4 -- ./prog'")
 	case len(s.Args) > MaxArgs:
 		return bad("%d arguments, at most %d", len(s.Args), MaxArgs)
-	case len(s.Name) > MaxName || !plain.Printable(s.Name):
+	case len(s.Name) > MaxName || !sanitize.Printable(s.Name):
 		return bad("name %.80q: at most %d printable characters", s.Name, MaxName)
 	case s.Min < 1 || s.Max < s.Min:
 		return bad("-n %d..%d: want at least 1, and MIN at most MAX", s.Min, s.Max)
@@ -298,7 +298,7 @@ func checkGlob(g string) error {
 		return fmt.Errorf("%.40q is not valid UTF-8, and files with such names are no outputs: "+
 			"? and * in a pattern stand for such bytes, in names that the job then has to change", g)
 	}
-	if !plain.Printable(g) {
+	if !sanitize.Printable(g) {
 		return errors.New("want a pattern such as 'out-*'")
 	}
 	if path.IsAbs(g) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/cmd/zorilla/completion"
 	"zorilla/cmd/zorilla/man"
 	"zorilla/cmd/zorilla/script"
@@ -187,7 +187,7 @@ func completeCommand(con *console) *cli.Command {
 			ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
 			defer cancel()
 			for _, found := range completion.Of(c.App, asked{ctx, words, con, c.App}, words) {
-				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, cells.Clean(found.Help)); err != nil {
+				if _, err := fmt.Fprintf(con.stdout, "%s\t%s\n", found.Word, columns.Clean(found.Help)); err != nil {
 					return err
 				}
 			}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/script"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/jobs"
 	"zorilla/jobs/placement"
 )
@@ -228,7 +228,7 @@ func shellWords(line string) (words []string) {
 // What others call a command, or an option, is none of ours and means one that there is.
 func TestWordsOfOthersMeanOurs(t *testing.T) {
 	app := newApp(&console{}, nil)
-	for theirs, ours := range hint.Commands {
+	for theirs, ours := range suggest.Commands {
 		if app.Command(ours) == nil || app.Command(theirs) != nil {
 			t.Errorf("%s: is %s", theirs, ours)
 		}
@@ -239,7 +239,7 @@ func TestWordsOfOthersMeanOurs(t *testing.T) {
 			options[name] = true
 		}
 	}
-	for theirs, ours := range hint.Options {
+	for theirs, ours := range suggest.Options {
 		if !options[ours] {
 			t.Errorf("%s: there is no option %s", theirs, ours)
 		}

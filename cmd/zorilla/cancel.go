@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/selector"
 	"zorilla/jobs"
 	"zorilla/jobs/session/workerapi"
 	"zorilla/node/api"
@@ -102,13 +102,13 @@ func (e *ender) endMany(c *cli.Context, client *api.Client) error {
 	if err != nil {
 		return err
 	}
-	list = pick.From(list, self.ID)
+	list = selector.From(list, self.ID)
 	if c.IsSet("name") {
-		if list = pick.Called(list, c.String("name")); len(list) == 0 {
+		if list = selector.Called(list, c.String("name")); len(list) == 0 {
 			return fmt.Errorf("cancel: no job that was submitted at this node is called %q", c.String("name"))
 		}
 	}
-	list = pick.Active(list)
+	list = selector.Active(list)
 	names := jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })
 	var all error
 	ended := []cancelled{}

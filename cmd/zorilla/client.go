@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/selector"
 	"zorilla/jobs"
 	"zorilla/jobs/session/workerapi"
 	"zorilla/node"
@@ -82,8 +82,8 @@ func withJob(c *cli.Context, job string, do func(client *api.Client, job string)
 
 // find returns what the node calls a job, and says which of several is meant. None of those
 // that have ended is to be forgotten for another.
-func find(c *cli.Context, s pick.Service, name string) (job string, err error) {
-	job, note, err := pick.Find(c.Context, s, name)
+func find(c *cli.Context, s selector.Service, name string) (job string, err error) {
+	job, note, err := selector.Find(c.Context, s, name)
 	switch {
 	case note != "" && c.Command.Name == "rm":
 		return "", fmt.Errorf("%s: %w: write its ID", note, api.ErrAmbiguous)

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/config"
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/suggest"
 )
 
 // Groups of commands in the help.
@@ -52,7 +52,7 @@ func noneEmpty(c *cli.Context) error {
 		}
 		byEnvironment := slices.ContainsFunc(s.EnvVars, func(name string) bool { _, set := os.LookupEnv(name); return set })
 		if !byEnvironment {
-			return usage(c, "%s '': the value is empty: leave the option out, or look whether a variable of your shell is set", hint.Dashes(s.Name))
+			return usage(c, "%s '': the value is empty: leave the option out, or look whether a variable of your shell is set", suggest.Dashes(s.Name))
 		}
 	}
 	return nil
@@ -69,19 +69,19 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // parserText says what is wrong as the parser of options does, in the words of a user.
 func parserText(c *cli.Context, text string, root bool) string {
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return "option " + hint.Dashes(name) + " needs a value"
+		return "option " + suggest.Dashes(name) + " needs a value"
 	}
 	if m := regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): `).FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s %s: want %s", hint.Dashes(m[2]), m[1], config.Kind(c.Command, m[2]))
+		return fmt.Sprintf("%s %s: want %s", suggest.Dashes(m[2]), m[1], config.Kind(c.Command, m[2]))
 	}
 	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
 	switch {
 	case !ok:
 		return text
 	case root:
-		return "unknown option " + hint.Dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
+		return "unknown option " + suggest.Dashes(name) + " before a command: options follow it, as in 'zorilla ps --all'"
 	}
-	return hint.UnknownOption(name, optionNames(c.Command))
+	return suggest.UnknownOption(name, optionNames(c.Command))
 }
 
 // optionNames are the options that the help of a command shows.
@@ -100,7 +100,7 @@ func unknownCommand(c *cli.Context, name string) error {
 			names = append(names, cmd.Name)
 		}
 	}
-	if meant := hint.Meant(name, names, hint.Commands); meant != "" {
+	if meant := suggest.Meant(name, names, suggest.Commands); meant != "" {
 		return &usageError{"zorilla", fmt.Sprintf("unknown command %s: did you mean %s? 'zorilla help' lists all", name, meant)}
 	}
 	return &usageError{"zorilla", "unknown command " + name + ": 'zorilla help' lists them"}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/cmd/zorilla/config"
 )
 
@@ -169,7 +169,7 @@ func (con *console) printConfig(seen []config.Seen, options []config.Option, one
 		if n := len(of[key(o)]); n > 4 {
 			commands = count(n, "command")
 		}
-		rows = append(rows, []string{o.Option, cmp.Or(cells.Cut(strings.Join(o.Values, ", "), 60), "-"), commands, o.Place})
+		rows = append(rows, []string{o.Option, cmp.Or(columns.Cut(strings.Join(o.Values, ", "), 60), "-"), commands, o.Place})
 	}
 	if one {
 		for i := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/progress"
 	"zorilla/internal/units"
@@ -59,7 +59,7 @@ func (con *console) showProgress(c *cli.Context) error {
 
 // say writes one message to standard error.
 func (con *console) say(format string, args ...any) {
-	fmt.Fprintf(con.stderr, "zorilla: %s\n", cells.Clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(con.stderr, "zorilla: %s\n", columns.Clean(fmt.Sprintf(format, args...)))
 }
 
 // printJSON writes v as one document.
@@ -80,8 +80,8 @@ func (con *console) printTable(rows [][]string) error {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			row[i] = cells.Clean(cell)
-			widths[i] = max(widths[i], cells.Width(row[i]))
+			row[i] = columns.Clean(cell)
+			widths[i] = max(widths[i], columns.Width(row[i]))
 		}
 	}
 	colour := colours(con.stdout)
@@ -90,10 +90,10 @@ func (con *console) printTable(rows [][]string) error {
 		for i, cell := range row {
 			text := cell
 			if colour {
-				text = cells.Paint(cell)
+				text = columns.Paint(cell)
 			}
 			out = append(out, text...)
-			for range widths[i] - cells.Width(cell) + 2 {
+			for range widths[i] - columns.Width(cell) + 2 {
 				out = append(out, ' ')
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -74,7 +74,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time, rounds bo
 	if len(e.Nodes) > 0 {
 		table := [][]string{{"NODE", "RTT", "HOPS", "OFFERED", "REASON", "ANSWERED"}}
 		for _, n := range e.Nodes {
-			table = append(table, []string{nodeName(n.Node.Short(), n.Name), cells.RTT(time.Duration(n.RTT)),
+			table = append(table, []string{nodeName(n.Node.Short(), n.Name), columns.RTT(time.Duration(n.RTT)),
 				strconv.Itoa(n.Hops), strconv.Itoa(n.Offered), n.Why(), answered(n, now)})
 		}
 		if err := con.section(table); err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/cmd/zorilla/progress"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -35,8 +35,8 @@ type follower struct {
 	quiet   bool
 	files   bool // follow output files
 	want    api.Wanted
-	stdin   io.Reader // nil = none
-	typed   *hint.Job // nil = it was not submitted by this command
+	stdin   io.Reader    // nil = none
+	typed   *suggest.Job // nil = it was not submitted by this command
 	out     *printer
 	signals chan os.Signal
 
@@ -290,14 +290,14 @@ func leftText(id jobs.ID, left []jobs.RankOutput) string {
 	}
 	return fmt.Sprintf("the job left %s, %s, that no -o names: %s: "+
 		"'zorilla get %s' fetches them while its results are kept",
-		count(files, "file"), units.Bytes(size), cells.Clean(left[0].Left), id.Short())
+		count(files, "file"), units.Bytes(size), columns.Clean(left[0].Left), id.Short())
 }
 
 // leftByTasks says what tasks have left that nobody has asked for.
 func (f *follower) leftByTasks(ctx context.Context) string {
 	st, such := &f.status, ""
 	if list, _, err := api.TaskFiles(ctx, f.line.service, st, api.Wanted{Rank: -1}, 1); err == nil && len(list) > 0 {
-		such = fmt.Sprintf(", such as %s of task %d", cells.Clean(list[0].Path), list[0].Task)
+		such = fmt.Sprintf(", such as %s of task %d", columns.Clean(list[0].Path), list[0].Task)
 	}
 	return fmt.Sprintf("%s left files that no -o names%s: 'zorilla get %s' fetches them while the job's results are kept",
 		count(st.Array.Filed, "task"), such, st.ID.Short())
@@ -310,12 +310,12 @@ func (f *follower) finish() error {
 		f.tell("%s", endLine(st))
 	}
 	if st.State == jobs.Failed && f.typed != nil {
-		for _, text := range hint.Failed(*f.typed, st.ExitCode) {
+		for _, text := range suggest.Failed(*f.typed, st.ExitCode) {
 			f.tell("hint: %s", text)
 		}
 	}
 	if st.State == jobs.Timeout && f.typed != nil {
-		if text := hint.Time(f.typed.Time); text != "" {
+		if text := suggest.Time(f.typed.Time); text != "" {
 			f.tell("hint: %s", text)
 		}
 	}

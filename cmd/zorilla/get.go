@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -187,7 +187,7 @@ func (con *console) listTasks(c *cli.Context, client *api.Client, st jobs.Status
 			f.Mode = t.Mode.String()
 		}
 		files = append(files, f)
-		rows = append(rows, []string{strconv.Itoa(f.Task), cmp.Or(f.Mode, cells.None), units.Bytes(f.Size), f.Path})
+		rows = append(rows, []string{strconv.Itoa(f.Task), cmp.Or(f.Mode, columns.None), units.Bytes(f.Size), f.Path})
 	}
 	id, some := st.ID.Short(), ""
 	if want.Rank < 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/node/api"
 )
 
@@ -28,7 +28,7 @@ zorilla node --join "$(ssh other zorilla invite)"`,
 			if c.Bool("json") {
 				return con.printJSON(map[string]string{"token": token})
 			}
-			_, err = fmt.Fprintln(con.stdout, cells.Clean(token))
+			_, err = fmt.Fprintln(con.stdout, columns.Clean(token))
 			return err
 		}),
 	})

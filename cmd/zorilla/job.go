@@ -15,8 +15,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
 	"zorilla/cmd/zorilla/script"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/internal/codec"
 	"zorilla/internal/units"
 	"zorilla/jobs"
@@ -79,7 +79,7 @@ func jobFlags() []cli.Flag {
 type request struct {
 	spec   jobs.Spec
 	inputs []transfer.Input
-	typed  hint.Job
+	typed  suggest.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
 	told   string   // what is to be said before it is submitted
 }
@@ -109,7 +109,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	if err != nil {
 		return nil, usage(c, "%v", err)
 	}
-	r.typed = hint.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o"), Time: c.String("t")}
+	r.typed = suggest.Job{Args: args, Inputs: c.StringSlice("i"), Outputs: c.StringSlice("o"), Time: c.String("t")}
 	if err := r.readInputs(c, own != nil); err != nil {
 		return nil, err
 	}
@@ -153,10 +153,10 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	}
 	for flag, size := range map[string]*int64{"mem": &spec.Memory, "disk": &spec.Disk} {
 		if s := c.String(flag); s != "" {
-			if *size, err = parseSize(hint.Dashes(flag), s); err != nil {
+			if *size, err = parseSize(suggest.Dashes(flag), s); err != nil {
 				return err
 			}
-			if err := noBytes(hint.Dashes(flag), s, *size); err != nil {
+			if err := noBytes(suggest.Dashes(flag), s, *size); err != nil {
 				return err
 			}
 		}
@@ -165,7 +165,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		if s := c.String(flag); s == "never" && flag == "give-up" {
 			*d = codec.Duration(jobs.MaxTime)
 		} else if s != "" {
-			t, err := parseTime(hint.Dashes(flag), s)
+			t, err := parseTime(suggest.Dashes(flag), s)
 			if err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	for _, flag := range []string{"e", "o", "mount"} {
 		for _, s := range c.StringSlice(flag) {
 			if strings.ContainsRune(s, utf8.RuneError) { // the parser has put it in place of what is none
-				return fmt.Errorf("%s %q: it is not valid UTF-8, and would not arrive as it is", hint.Dashes(flag), s)
+				return fmt.Errorf("%s %q: it is not valid UTF-8, and would not arrive as it is", suggest.Dashes(flag), s)
 			}
 		}
 	}
@@ -267,13 +267,13 @@ func (r *request) stageCommand() error {
 // hintCommand tells of a program in the current directory that a bare name
 // does not mean, and what else there is to say of the command.
 func hintCommand(con *console, r *request) {
-	if text := hint.Command(r.spec.Args[0]); text != "" {
+	if text := suggest.Command(r.spec.Args[0]); text != "" {
 		con.say("warning: %s", text)
 	}
-	for _, text := range hint.Environments(r.typed) {
+	for _, text := range suggest.Environments(r.typed) {
 		con.say("hint: %s", text)
 	}
-	if text := hint.Columns(r.spec.Args); text != "" && r.spec.Array != nil && r.spec.Array.Lines {
+	if text := suggest.Columns(r.spec.Args); text != "" && r.spec.Array != nil && r.spec.Array.Lines {
 		con.say("hint: %s", text)
 	}
 	if r.told != "" {
@@ -311,7 +311,7 @@ func (r *request) readInputs(c *cli.Context, isScript bool) (err error) {
 		}
 		r.typed.Sent = append(r.typed.Sent, in.Path, in.Name)
 	}
-	if text := hint.Expanded(r.typed); text != "" && !isScript {
+	if text := suggest.Expanded(r.typed); text != "" && !isScript {
 		return usage(c, "%s", text)
 	}
 	return nil

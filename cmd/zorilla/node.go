@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/node"
 	"zorilla/node/api"
@@ -123,7 +123,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 	case err != nil:
 		con.say("no invitation: %v", err)
 	case tokens:
-		fmt.Fprintf(con.stdout, "join   zorilla node --join %s\n", cells.Clean(token))
+		fmt.Fprintf(con.stdout, "join   zorilla node --join %s\n", columns.Clean(token))
 	default:
 		fmt.Fprintln(con.stdout, "join   'zorilla invite' prints the token for other machines")
 	}
@@ -139,7 +139,7 @@ func welcome(ctx context.Context, con *console, s api.Service, tokens bool) {
 // pageLine names the page.
 func pageLine(url string, token bool) string {
 	if token {
-		return "page   " + cells.Clean(url)
+		return "page   " + columns.Clean(url)
 	}
-	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", cells.Clean(withoutToken(url)))
+	return fmt.Sprintf("page   %s ('zorilla web' prints it with its token)", columns.Clean(withoutToken(url)))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/node/api"
 )
@@ -88,21 +88,21 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 		if n.Self {
 			link = "self"
 		}
-		busy := cells.Busy(&n)
+		busy := columns.Busy(&n)
 		// By the clock of the node that was asked, which may be another machine.
 		if age := nodes[0].Told.Sub(n.Told); n.Loaded() && age >= oldLoad {
 			busy += ", " + units.Span(age) + " ago"
 		}
 		row := []string{
-			n.ID.Short(), n.Name, n.Site, cells.RTT(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
+			n.ID.Short(), n.Name, n.Site, columns.RTT(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
 			row = append(row, n.GPUText(), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
-			row[1], row[2], row[7] = cells.Cut(n.Name, nameWidth), cells.Cut(n.Site, labelWidth), cells.Cut(row[7], labelWidth)
+			row[1], row[2], row[7] = columns.Cut(n.Name, nameWidth), columns.Cut(n.Site, labelWidth), columns.Cut(row[7], labelWidth)
 		}
 		if states {
-			row = append(row, cells.StateAndCause(&n))
+			row = append(row, columns.StateAndCause(&n))
 		}
 		for i := range row {
 			if strings.TrimSpace(row[i]) == "" {
@@ -164,7 +164,7 @@ func printTraffic(con *console, traffic api.Traffic) error {
 	for _, c := range traffic {
 		if c.Group != group {
 			group = c.Group
-			if _, err := fmt.Fprintf(con.stdout, "\n%s\n", cells.Clean(group)); err != nil {
+			if _, err := fmt.Fprintf(con.stdout, "\n%s\n", columns.Clean(group)); err != nil {
 				return err
 			}
 		}
@@ -172,7 +172,7 @@ func printTraffic(con *console, traffic api.Traffic) error {
 		if c.Bad && c.Recent > 0 {
 			mark = "!"
 		}
-		line := fmt.Sprintf("  %-*s %10d %s %s", width, cells.Clean(c.Name), c.Value, mark, cells.Clean(c.Help))
+		line := fmt.Sprintf("  %-*s %10d %s %s", width, columns.Clean(c.Name), c.Value, mark, columns.Clean(c.Help))
 		if _, err := io.WriteString(con.stdout, strings.TrimRight(line, " ")+"\n"); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/hint"
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/selector"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -58,7 +58,7 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 	if err != nil {
 		return usage(c, "%v", err)
 	}
-	columns, err := pick.Words(c.String("format"), columnNames())
+	columns, err := selector.Words(c.String("format"), columnNames())
 	switch {
 	case !c.IsSet("format"):
 		columns = jobColumns
@@ -94,7 +94,7 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 		rows = rows[1:]
 	}
 	err = con.printTable(rows)
-	if err == nil && hidden > 0 && want.Ended == pick.Recent && onTerminal(con.stdout) {
+	if err == nil && hidden > 0 && want.Ended == selector.Recent && onTerminal(con.stdout) {
 		con.say("%d more have ended: 'zorilla ps -a' lists them", hidden)
 	}
 	return err
@@ -104,11 +104,11 @@ func psAction(con *console, c *cli.Context, client *api.Client) error {
 var listOptions = []string{"all", "state", "name", "since", "n", "format", "q", "no-header", "members"}
 
 // selection is what the options of ps want to see.
-func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
-	s = pick.Selection{Ended: pick.Recent, Name: c.String("name"), Limit: c.Int("n")}
+func selection(c *cli.Context, now time.Time) (s selector.Selection, err error) {
+	s = selector.Selection{Ended: selector.Recent, Name: c.String("name"), Limit: c.Int("n")}
 	for _, option := range listOptions {
 		if c.IsSet(option) && c.Bool("queue") {
-			return s, fmt.Errorf("--queue lists all that waits at one node: leave out %s", hint.Dashes(option))
+			return s, fmt.Errorf("--queue lists all that waits at one node: leave out %s", suggest.Dashes(option))
 		}
 	}
 	for _, option := range listOptions[:5] {
@@ -125,7 +125,7 @@ func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
 		}
 	}
 	if text := c.String("state"); c.IsSet("state") {
-		s.States, err = pick.ParseStates(text)
+		s.States, err = selector.ParseStates(text)
 		if err != nil && strings.Contains(text, "/") {
 			err = fmt.Errorf("%w; --state-dir names the state directory", err)
 		}
@@ -137,7 +137,7 @@ func selection(c *cli.Context, now time.Time) (s pick.Selection, err error) {
 }
 
 // printStatuses prints all that is known of the jobs, which takes longer than a list.
-func printStatuses(con *console, c *cli.Context, client *api.Client, want pick.Selection) error {
+func printStatuses(con *console, c *cli.Context, client *api.Client, want selector.Selection) error {
 	list, err := client.Jobs(c.Context, c.Bool("members"))
 	if err != nil {
 		return err
@@ -205,15 +205,15 @@ var jobColumns = []string{"id", "name", "state", "ranks", "origin", "age", "kept
 var psColumns = []column{
 	{"id", func(st jobs.Summary, _ time.Time) string { return st.ID.Short() }},
 	{"name", func(st jobs.Summary, _ time.Time) string {
-		return cells.Cut(cells.Title(st.Name, st.Args), 24)
+		return columns.Cut(columns.Title(st.Name, st.Args), 24)
 	}},
 	{"state", func(st jobs.Summary, _ time.Time) string { return string(st.State) }},
-	{"ranks", func(st jobs.Summary, _ time.Time) string { return cells.Workers(st) }},
+	{"ranks", func(st jobs.Summary, _ time.Time) string { return columns.Workers(st) }},
 	{"origin", func(st jobs.Summary, _ time.Time) string { return st.Origin.Short() }},
-	{"age", cells.Age},
-	{"kept", func(st jobs.Summary, _ time.Time) string { return cells.Kept(st) }},
-	{"reason", func(st jobs.Summary, _ time.Time) string { return cells.Cut(cells.Why(st), 60) }},
-	{"exit", func(st jobs.Summary, _ time.Time) string { return cells.Exit(st) }},
+	{"age", columns.Age},
+	{"kept", func(st jobs.Summary, _ time.Time) string { return columns.Kept(st) }},
+	{"reason", func(st jobs.Summary, _ time.Time) string { return columns.Cut(columns.Why(st), 60) }},
+	{"exit", func(st jobs.Summary, _ time.Time) string { return columns.Exit(st) }},
 	{"submitted", func(st jobs.Summary, now time.Time) string { return clock(st.Submitted, now) }},
 	{"started", func(st jobs.Summary, now time.Time) string { return clock(st.Started, now) }},
 	{"ended", func(st jobs.Summary, now time.Time) string { return clock(st.Ended, now) }},

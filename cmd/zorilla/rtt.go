@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/node/api"
 )
 
@@ -87,7 +87,7 @@ func twoNodes(c *cli.Context) (from, to string, err error) {
 func rttTable(m api.Measurement) [][]string {
 	var pings []string
 	for _, p := range m.Answered[:min(len(m.Answered), rttShown)] {
-		pings = append(pings, cells.RTT(time.Duration(p)))
+		pings = append(pings, columns.RTT(time.Duration(p)))
 	}
 	if len(m.Answered) > rttShown {
 		pings = append(pings, "…")
@@ -96,9 +96,9 @@ func rttTable(m api.Measurement) [][]string {
 		{"from", endpoint(m.From)},
 		{"to", endpoint(m.To)},
 		{"answered", strings.TrimSpace(fmt.Sprintf("%d of %d  %s", len(m.Answered), m.Sent, strings.Join(pings, " ")))},
-		{"min", cells.RTT(time.Duration(m.Min))},
-		{"median", cells.RTT(time.Duration(m.Median))},
-		{"estimate", cells.RTT(time.Duration(m.Estimate))},
+		{"min", columns.RTT(time.Duration(m.Min))},
+		{"median", columns.RTT(time.Duration(m.Median))},
+		{"estimate", columns.RTT(time.Duration(m.Estimate))},
 	}
 }
 

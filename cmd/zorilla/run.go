@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/node/api"
 )
 
@@ -71,7 +71,7 @@ func runAction(con *console, c *cli.Context) error {
 		defer stop()
 		hintCommand(con, r)
 		if !want.Force && !strings.Contains(want.Into, "%") {
-			for _, text := range hint.InTheWay(r.typed, want.Into) {
+			for _, text := range suggest.InTheWay(r.typed, want.Into) {
 				con.say("warning: %s", text)
 			}
 		}

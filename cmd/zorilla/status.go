@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/internal/plain"
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/work"
@@ -82,7 +82,7 @@ func (con *console) printNotes(st jobs.Status) error {
 		if i == 0 {
 			lead = "\n"
 		}
-		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, cells.Clean(n)); err != nil {
+		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, columns.Clean(n)); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Spec.Name != "" {
 		add("name", "%s", st.Spec.Name)
 	}
-	add("command", "%s", cells.Cut(strings.Join(st.Spec.Args, " "), 200))
+	add("command", "%s", columns.Cut(strings.Join(st.Spec.Args, " "), 200))
 	add("state", "%s", st.State)
 	if st.LastKnown {
 		add("note", "last known: its origin cannot be reached")
@@ -137,7 +137,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("ended", "%s", ended)
 	}
 	if st.Spec.OnEnd != "" {
-		add("on end", "%s (%s)", cells.Cut(st.Spec.OnEnd, 100), st.CommandAtEnd())
+		add("on end", "%s (%s)", columns.Cut(st.Spec.OnEnd, 100), st.CommandAtEnd())
 	}
 	switch cpu, peak := used(st.Workers); {
 	case peak > 0:
@@ -165,7 +165,7 @@ func results(st jobs.Status) (rows [][]string) {
 	}
 	if len(st.Earlier) > 0 {
 		rows = append(rows, []string{"attempts", fmt.Sprintf("what earlier ones printed is kept (%s): 'zorilla logs --attempt %d %s'",
-			plain.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())})
+			sanitize.Numbers(st.Earlier), st.Earlier[0], st.ID.Short())})
 	}
 	return rows
 }
@@ -245,7 +245,7 @@ func stamp(t, now time.Time) string {
 func workerTable(st jobs.Status, disks bool) [][]string {
 	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {
-		attempt, rank := cells.None, strconv.Itoa(w.Rank)
+		attempt, rank := columns.None, strconv.Itoa(w.Rank)
 		if w.Attempt > 0 {
 			attempt = strconv.Itoa(w.Attempt)
 		}
@@ -260,8 +260,8 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 			e.detail = w.Retried
 		}
 		rows = append(rows, []string{
-			rank, nodeName(string(w.Node.Short()), w.Name), cells.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
-			e.cpu, e.peak, e.read, e.written, units.Bytes(w.Stdout), units.Bytes(w.Stderr), cells.Cut(e.detail, 60),
+			rank, nodeName(string(w.Node.Short()), w.Name), columns.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
+			e.cpu, e.peak, e.read, e.written, units.Bytes(w.Stdout), units.Bytes(w.Stderr), columns.Cut(e.detail, 60),
 		})
 	}
 	if !disks {
@@ -277,7 +277,7 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 type endCells struct{ code, cpu, peak, read, written, detail string }
 
 func endOf(e *work.Exit) endCells {
-	c := endCells{cells.None, cells.None, cells.None, cells.None, cells.None, ""}
+	c := endCells{columns.None, columns.None, columns.None, columns.None, columns.None, ""}
 	if e == nil {
 		return c
 	}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"zorilla/cmd/zorilla/pick"
 	"zorilla/cmd/zorilla/progress"
+	"zorilla/cmd/zorilla/selector"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -77,7 +77,7 @@ func (s *submission) try(ctx context.Context) (jobs.ID, error) {
 		if d.Job.Valid() {
 			continue
 		}
-		name, note, err := pick.Find(ctx, s.service, string(d.Job))
+		name, note, err := selector.Find(ctx, s.service, string(d.Job))
 		if note != "" {
 			s.con.say("-d %s: %s", d.Kind, note)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -55,7 +55,7 @@ zorilla submit -t 1h job.sh`,
 			defer r.close()
 			return with(c, func(client *api.Client) error {
 				hintCommand(con, r)
-				for _, text := range append(hint.NotSent(r.typed), hint.Time(r.typed.Time)) {
+				for _, text := range append(suggest.NotSent(r.typed), suggest.Time(r.typed.Time)) {
 					if text != "" {
 						con.say("hint: %s", text)
 					}
@@ -110,7 +110,7 @@ zorilla rerun --failed last`,
 			}
 			if len(left) > 0 {
 				con.say("job %s was submitted at another node: left out %s: 'zorilla rerun --as-submitted' keeps that",
-					jobs.ID(job).Short(), cells.Clean(strings.Join(left, ", ")))
+					jobs.ID(job).Short(), columns.Clean(strings.Join(left, ", ")))
 			}
 			return submitOnly(c, con, client, spec, nil)
 		}),

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -89,7 +89,7 @@ func TestTablesAreClean(t *testing.T) {
 func TestTablesAreAligned(t *testing.T) {
 	var got bytes.Buffer
 	con := &console{stdout: &got}
-	if err := con.printTable([][]string{{"NAME", "N"}, {"日本", "1"}, {"e\u0301te\u0301", "2"}, {"🙂 hm", "3"}, {cells.Cut("日本語の名前", 8), "4"}, {cells.Cut("abcdefghi", 8), "5"}}); err != nil {
+	if err := con.printTable([][]string{{"NAME", "N"}, {"日本", "1"}, {"e\u0301te\u0301", "2"}, {"🙂 hm", "3"}, {columns.Cut("日本語の名前", 8), "4"}, {columns.Cut("abcdefghi", 8), "5"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "NAME      N\n日本      1\ne\u0301te\u0301       2\n🙂 hm     3\n日本語…   4\nabcdefg…  5\n"; got.String() != want {

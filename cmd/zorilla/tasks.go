@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/work"
@@ -82,7 +82,7 @@ func arrayJob(ctx context.Context, s api.Service, job string) (jobs.ID, work.Tas
 func taskTable(list []jobs.TaskStatus) [][]string {
 	rows := [][]string{{"TASK", "STATE", "EXIT", "TRIES", "RANK", "NODE", "TIME", "STDOUT", "STDERR", "FILES"}}
 	for _, t := range list {
-		row := []string{strconv.Itoa(t.ID), cmp.Or(string(t.State), cells.None), "-", strconv.Itoa(t.Tries),
+		row := []string{strconv.Itoa(t.ID), cmp.Or(string(t.State), columns.None), "-", strconv.Itoa(t.Tries),
 			"-", "-", "-", units.Bytes(t.Stdout), units.Bytes(t.Stderr), units.Bytes(t.Files)}
 		if t.Done {
 			row[2], row[4], row[6] = strconv.Itoa(t.Code), strconv.Itoa(t.Rank), time.Duration(t.Took).Round(time.Millisecond).String()

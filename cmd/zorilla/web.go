@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/node/api"
 )
 
@@ -35,7 +35,7 @@ zorilla web --open`,
 			if c.Bool("json") {
 				return con.printJSON(map[string]string{"url": url})
 			}
-			if _, err := fmt.Fprintln(con.stdout, cells.Clean(url)); err != nil || !c.Bool("open") {
+			if _, err := fmt.Fprintln(con.stdout, columns.Clean(url)); err != nil || !c.Bool("open") {
 				return err
 			}
 			if err := exec.Command("xdg-open", url).Run(); err != nil {

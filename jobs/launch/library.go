@@ -3,7 +3,7 @@ package launch
 import (
 	"regexp"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 )
 
 // MaxWords is how much Library looks at, in bytes.
@@ -23,7 +23,7 @@ func Library(stderr []byte) string {
 		if len(found) == 0 {
 			continue
 		}
-		if name := string(found[len(found)-1][1]); plain.Printable(name) {
+		if name := string(found[len(found)-1][1]); sanitize.Printable(name) {
 			return name + ", a shared library that it needs, was not found: what is outside the system directories " + unseen
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 )
 
 // MaxPath bounds a path, in bytes.
@@ -36,7 +36,7 @@ func Parse(text string) (Path, error) {
 		return Path{}, errors.New("want an absolute path, as in /data:ro or /scratch:rw")
 	case len(p.Path) > MaxPath:
 		return Path{}, fmt.Errorf("a path of %d bytes, at most %d", len(p.Path), MaxPath)
-	case !plain.Printable(p.Path) || strings.Contains(p.Path, ","):
+	case !sanitize.Printable(p.Path) || strings.Contains(p.Path, ","):
 		return Path{}, errors.New("want a path of printable characters, without commas")
 	}
 	p.Path = path.Clean(p.Path)

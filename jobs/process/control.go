@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 )
 
 const (
@@ -111,7 +111,7 @@ func (c *control) close() {
 func (c *control) lament(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	if conn := c.current(); conn != nil {
-		_ = writeMessage(conn, message{Kind: kindLost, Text: plain.OneLine(err.Error())})
+		_ = writeMessage(conn, message{Kind: kindLost, Text: sanitize.OneLine(err.Error())})
 	}
 }
 

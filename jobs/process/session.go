@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/session"
 	"zorilla/jobs/session/server"
@@ -56,7 +56,7 @@ func (c *control) also(conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Time{})
 	cmd, files, err := c.s.accompany(start)
 	if err != nil {
-		_ = writeMessage(conn, message{Kind: kindRefused, Text: plain.OneLine(err.Error())})
+		_ = writeMessage(conn, message{Kind: kindRefused, Text: sanitize.OneLine(err.Error())})
 		return
 	}
 	// Who has gone shows to what serves the session.
@@ -202,7 +202,7 @@ func (c *companion) Exit() session.Exit {
 	status, err := c.Result()
 	if err != nil {
 		e := verdict(err)
-		return session.Exit{Code: e.Code, Text: plain.OneLine(e.Detail)}
+		return session.Exit{Code: e.Code, Text: sanitize.OneLine(e.Detail)}
 	}
 	if !status.Signaled() {
 		return session.Exit{Code: status.ExitStatus()}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
@@ -96,7 +96,7 @@ func (t *tasks) gatherLeft(id int, limit *LeftLimit) (pack *transfer.Pack) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.left.removed.Tasks++; t.left.removed.Tasks == 1 {
-		t.left.removed.Task, t.left.removed.Name = id, plain.OneLineOf(removed[0].Path, maxLeftName)
+		t.left.removed.Task, t.left.removed.Name = id, sanitize.OneLineOf(removed[0].Path, maxLeftName)
 	}
 	return pack
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/hint"
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/selector"
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/jobs"
 	"zorilla/jobs/placement"
 	"zorilla/node/api"
@@ -137,7 +137,7 @@ func (l *line) options() (list []Candidate) {
 			help = strings.ReplaceAll(d.GetUsage(), "`", "")
 		}
 		for _, name := range f.Names() {
-			list = append(list, Candidate{hint.Dashes(name), help})
+			list = append(list, Candidate{suggest.Dashes(name), help})
 		}
 	}
 	return list
@@ -163,7 +163,7 @@ func (l *line) values(f cli.Flag) (list []Candidate) {
 			list = append(list, Candidate{string(s), ""})
 		}
 	case name == "state" && l.cmd.Name == "ps":
-		for _, s := range pick.StateWords() {
+		for _, s := range selector.StateWords() {
 			list = append(list, Candidate{s, ""})
 		}
 	case name == "name" && (l.cmd.Name == "ps" || l.cmd.Name == "cancel"):
@@ -228,7 +228,7 @@ func (l *line) jobs(which func(jobs.Summary) bool) (list []Candidate) {
 	}
 	for i, id := range jobs.DistinctOf(found, func(st jobs.Summary) jobs.ID { return st.ID }) {
 		st := found[i]
-		list = append(list, Candidate{id, strings.TrimSpace(string(st.State) + " " + cells.Title(st.Name, st.Args))})
+		list = append(list, Candidate{id, strings.TrimSpace(string(st.State) + " " + columns.Title(st.Name, st.Args))})
 	}
 	for _, st := range found {
 		if st.Name != "" && !strings.ContainsAny(st.Name, ":,") {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/suggest"
 )
 
 const (
@@ -197,7 +197,7 @@ func (u *Used) Blame(text string) string {
 	var places []string
 	for _, s := range u.settings {
 		for _, name := range namesOf(s.flag) {
-			if option := hint.Dashes(name); mentions(text, option) {
+			if option := suggest.Dashes(name); mentions(text, option) {
 				places = append(places, option+" is from "+s.place)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/suggest"
 )
 
 const (
@@ -113,7 +113,7 @@ func (l *layout) checkTable(name string) error {
 		return nil
 	}
 	text := fmt.Sprintf("unknown table [%s]", name)
-	if meant := hint.Meant(name, l.names, hint.Commands); meant != "" {
+	if meant := suggest.Meant(name, l.names, suggest.Commands); meant != "" {
 		return fmt.Errorf("%s: did you mean [%s]?", text, meant)
 	}
 	return fmt.Errorf("%s: tables are called as commands, as in [run], or [%s] or [%s]", text, jobTable, clientTable)
@@ -147,7 +147,7 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 	for _, f := range l.tables[table] {
 		names = append(names, namesOf(f)...)
 	}
-	if meant := hint.Option(strings.TrimLeft(name, "-"), names); meant != "" {
+	if meant := suggest.Option(strings.TrimLeft(name, "-"), names); meant != "" {
 		text += ": did you mean " + meant + "?"
 	}
 	return nil, errors.New(text)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 )
 
 // Columns: where text begins within a section, where that of an option does, and where a line
@@ -135,7 +135,7 @@ func wrapped(text string, width int) []string {
 		switch last := &lines[len(lines)-1]; {
 		case *last == "":
 			*last = word
-		case cells.Width(*last)+1+cells.Width(word) > width:
+		case columns.Width(*last)+1+columns.Width(word) > width:
 			lines = append(lines, word)
 		default:
 			*last += " " + word

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/internal/pace"
+	"zorilla/internal/rate"
 	"zorilla/internal/units"
 )
 
@@ -60,12 +60,12 @@ type Line struct {
 	mu      sync.Mutex // guards what follows, and the order of writes
 	to      io.Writer
 	step    string
-	began   time.Time // of the step
-	last    time.Time // drawn or written
-	pace    pace.Pace // of a step that does not know its own
-	drawn   bool      // a line is there
-	midway  bool      // something else has not ended its line
-	pending *Update   // JSON: the latest, not written
+	began   time.Time  // of the step
+	last    time.Time  // drawn or written
+	pace    rate.Meter // of a step that does not know its own
+	drawn   bool       // a line is there
+	midway  bool       // something else has not ended its line
+	pending *Update    // JSON: the latest, not written
 }
 
 // New returns a Line that writes to a terminal of that width, or anything else, whose time
@@ -84,12 +84,12 @@ func (l *Line) Show(u Update) {
 	now := l.now()
 	if u.Step != l.step {
 		l.end()
-		l.step, l.began, l.last, l.pace = u.Step, now, time.Time{}, pace.Pace{}
+		l.step, l.began, l.last, l.pace = u.Step, now, time.Time{}, rate.Meter{}
 	}
 	l.pace.Note(now, u.Done)
 	if u.Rate == 0 {
 		u.Rate = l.pace.Rate()
-		u.Left = codec.Duration(pace.Left(u.Total-u.Done, u.Rate))
+		u.Left = codec.Duration(rate.Left(u.Total-u.Done, u.Rate))
 	}
 	every := redraw
 	if l.mode == JSON {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"zorilla/cmd/zorilla/hint"
+	"zorilla/cmd/zorilla/suggest"
 )
 
 const (
@@ -246,7 +246,7 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trust
 			if !said { // one name for one option: the parser takes no two
 				as = first
 			}
-			options = append(append(options, hint.Dashes(as)+value), next...)
+			options = append(append(options, suggest.Dashes(as)+value), next...)
 		}
 	}
 	return options, nil
@@ -273,5 +273,5 @@ func unknown(cmd *cli.Command, name string) string {
 	for _, f := range cmd.VisibleFlags() {
 		names = append(names, f.Names()...)
 	}
-	return hint.UnknownOption(name, names)
+	return suggest.UnknownOption(name, names)
 }

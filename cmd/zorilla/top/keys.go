@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 )
 
 // maxFilter bounds what is typed, in bytes.
@@ -140,7 +140,7 @@ func (s *screen) about(name string) want {
 		s.ask = r.job.ID
 		return want{}
 	}
-	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + cells.Clean(cells.Title(r.job.Name, r.job.Args))),
+	s.text = &text{job: r.job.ID, title: strings.TrimSpace("job " + r.job.ID.Short() + "  " + columns.Clean(columns.Title(r.job.Name, r.job.Args))),
 		log: name == "l", follow: name == "l"}
 	if s.text.log {
 		return want{showLog, r.job.ID}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/cmd/zorilla/cells"
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/selector"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/vicinity"
@@ -138,7 +138,7 @@ func (s *screen) find(t tab) (out []row) {
 	if t == nodeTab {
 		for i := range s.now.nodes {
 			n := &s.now.nodes[i]
-			words := []string{string(n.ID), n.Name, n.Site, cells.State(n), n.Platform}
+			words := []string{string(n.ID), n.Name, n.Site, columns.State(n), n.Platform}
 			for k, v := range n.Labels {
 				words = append(words, k+"="+v)
 			}
@@ -146,13 +146,13 @@ func (s *screen) find(t tab) (out []row) {
 		}
 		return out
 	}
-	want := pick.Selection{Ended: pick.Recent}
+	want := selector.Selection{Ended: selector.Recent}
 	if s.all {
 		want.Ended = -1
 	}
 	for _, i := range inOrder(s.now.jobs, want.Of(s.now.jobs)) {
 		st := &s.now.jobs[i]
-		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), cells.Why(*st)}, st.Args...), " ")})
+		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), columns.Why(*st)}, st.Args...), " ")})
 	}
 	for i, short := range jobs.DistinctOf(out, func(r row) jobs.ID { return r.job.ID }) {
 		out[i].id = short

@@ -12,7 +12,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"zorilla/cmd/zorilla/pick"
+	"zorilla/cmd/zorilla/selector"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -200,13 +200,13 @@ func TestAllThatHaveEnded(t *testing.T) {
 	}
 	s := shown(80, 24)
 	s.told(n)
-	if got := len(s.rows(jobTab)); got != 4+pick.Recent {
+	if got := len(s.rows(jobTab)); got != 4+selector.Recent {
 		t.Errorf("%d rows", got)
 	}
 	if s.press("a"); len(s.rows(jobTab)) != len(n.jobs) {
 		t.Errorf("%d rows of all", len(s.rows(jobTab)))
 	}
-	if s.press("a"); len(s.rows(jobTab)) != 4+pick.Recent {
+	if s.press("a"); len(s.rows(jobTab)) != 4+selector.Recent {
 		t.Error("still all")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -46,12 +46,12 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 			continue
 		}
 		for j, c := range cols {
-			cell := cells.Clean(c.cell(&rows[i]))
+			cell := columns.Clean(c.cell(&rows[i]))
 			if cell == "" {
-				cell = cells.None
+				cell = columns.None
 			}
 			texts[i] = append(texts[i], cell)
-			widths[j] = min(max(widths[j], cells.Width(cell)), max(c.most, len(c.title)))
+			widths[j] = min(max(widths[j], columns.Width(cell)), max(c.most, len(c.title)))
 		}
 	}
 	fit(cols, widths, s.width-1)
@@ -61,10 +61,10 @@ func (s *screen) tableOf(cols []column, rows []row, l list) (lines []string) {
 			if w == 0 {
 				continue
 			}
-			text := cells.Cut(cell(j), w)
-			blanks := strings.Repeat(" ", w-cells.Width(text))
+			text := columns.Cut(cell(j), w)
+			blanks := strings.Repeat(" ", w-columns.Width(text))
 			if cols[j].title == stateTitle && s.colour && !plain {
-				text = cells.Paint(text)
+				text = columns.Paint(text)
 			}
 			b.WriteString("  " + text + blanks)
 		}
@@ -137,15 +137,15 @@ func (s *screen) jobColumns() []column {
 	now := s.now.at
 	return []column{
 		{"ID", 9, 11, 30, func(r *row) string { return r.id }},
-		{"NAME", 8, 12, 40, func(r *row) string { return cells.Title(r.job.Name, r.job.Args) }},
+		{"NAME", 8, 12, 40, func(r *row) string { return columns.Title(r.job.Name, r.job.Args) }},
 		{stateTitle, 9, 10, 10, func(r *row) string { return string(r.job.State) }},
-		{"WORKERS", 7, 13, 22, func(r *row) string { return cells.Workers(*r.job) }},
+		{"WORKERS", 7, 13, 22, func(r *row) string { return columns.Workers(*r.job) }},
 		{"PROGRESS", 6, 11, 11, func(r *row) string { return progress(r.job) }},
 		{"TIME", 7, 8, 8, func(r *row) string { return ran(r.job, now) }},
-		{"EXIT", 5, 4, 4, func(r *row) string { return cells.Exit(*r.job) }},
-		{"AGE", 3, 4, 8, func(r *row) string { return cells.Age(*r.job, now) }},
+		{"EXIT", 5, 4, 4, func(r *row) string { return columns.Exit(*r.job) }},
+		{"AGE", 3, 4, 8, func(r *row) string { return columns.Age(*r.job, now) }},
 		{"ORIGIN", 4, 5, 20, func(r *row) string { return s.nodeName(r.job) }},
-		{"REASON", 2, 20, 300, func(r *row) string { return cells.Why(*r.job) }},
+		{"REASON", 2, 20, 300, func(r *row) string { return columns.Why(*r.job) }},
 	}
 }
 
@@ -185,8 +185,8 @@ func (s *screen) nodeColumns() []column {
 		{"NAME", 9, 10, 30, func(r *row) string { return r.node.Name }},
 		{"ID", 8, 5, 8, func(r *row) string { return r.id }},
 		{"SITE", 5, 6, 20, func(r *row) string { return r.node.Site }},
-		{stateTitle, 7, 8, 8, func(r *row) string { return cells.State(r.node) }},
-		{"BUSY", 9, 5, 11, func(r *row) string { return cells.Busy(r.node) }},
+		{stateTitle, 7, 8, 8, func(r *row) string { return columns.State(r.node) }},
+		{"BUSY", 9, 5, 11, func(r *row) string { return columns.Busy(r.node) }},
 		{"", 4, 8, 8, func(r *row) string {
 			if !r.node.Loaded() {
 				return ""
@@ -204,7 +204,7 @@ func (s *screen) nodeColumns() []column {
 			if r.node.Self {
 				return ""
 			}
-			return cells.RTT(time.Duration(r.node.RTT))
+			return columns.RTT(time.Duration(r.node.RTT))
 		}},
 		{"GPUS", 2, 4, 4, func(r *row) string { return strconv.Itoa(r.node.GPUs) }},
 		{"LAST HOUR", 3, 12, usage.Minutes, func(r *row) string { return hour(r.node) }},
@@ -253,16 +253,16 @@ func nodeDetail(n *api.NodeInfo) (parts []string) {
 // aboutNode is all that is known of a node, in lines.
 func (s *screen) aboutNode(n *api.NodeInfo) (lines []string) {
 	for _, f := range [][2]string{
-		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", cells.StateAndCause(n)},
-		{"slots busy", cells.Busy(n)}, {"gpus", n.GPUText()}, {"memory", memory(n)}, {"platform", n.Platform},
+		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", columns.StateAndCause(n)},
+		{"slots busy", columns.Busy(n)}, {"gpus", n.GPUText()}, {"memory", memory(n)}, {"platform", n.Platform},
 		{"addresses", strings.Join(n.Addrs, " ")}, {"cluster", n.Cluster}, {"enforces", strings.Join(n.Enforces, ", ")}, {"last hour", hour(n)},
 	} {
 		if f[1] != "" {
-			lines = append(lines, fmt.Sprintf(" %-11s %s", f[0], cells.Clean(f[1])))
+			lines = append(lines, fmt.Sprintf(" %-11s %s", f[0], columns.Clean(f[1])))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Labels)) {
-		lines = append(lines, fmt.Sprintf(" %-11s %s", "label", cells.Clean(name+"="+n.Labels[name])))
+		lines = append(lines, fmt.Sprintf(" %-11s %s", "label", columns.Clean(name+"="+n.Labels[name])))
 	}
 	return lines
 }

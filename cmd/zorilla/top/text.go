@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/jobs"
 )
 
@@ -101,7 +101,7 @@ func outputLine(s string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(strings.TrimRight(s, "\r"), "\t") {
 		if i > 0 {
-			b.WriteString(strings.Repeat(" ", tabStop-cells.Width(before)%tabStop))
+			b.WriteString(strings.Repeat(" ", tabStop-columns.Width(before)%tabStop))
 		}
 		before = strings.Map(func(r rune) rune {
 			if !unicode.IsPrint(r) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"zorilla/cmd/zorilla/cells"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
@@ -56,7 +56,7 @@ func (s *screen) head() string {
 		}
 	}
 	self := s.now.nodes[0]
-	parts := []string{cells.Clean(jobs.Label(self.Name, self.ID)),
+	parts := []string{columns.Clean(jobs.Label(self.Name, self.ID)),
 		units.Count(len(s.now.nodes), "node", "nodes"), fmt.Sprintf("%d/%d slots busy", t.Busy, t.Slots)}
 	if t.Known < t.Nodes {
 		parts[2] += fmt.Sprintf(" (of %d nodes)", t.Known)
@@ -127,13 +127,13 @@ func (s *screen) detail() string {
 	case r == nil:
 		return ""
 	case r.node != nil:
-		return s.dim(" " + cells.Clean(strings.Join(nodeDetail(r.node), "  ")))
+		return s.dim(" " + columns.Clean(strings.Join(nodeDetail(r.node), "  ")))
 	}
 	parts := []string{strings.Join(r.job.Args, " ")}
-	if why := cells.Why(*r.job); why != "" {
+	if why := columns.Why(*r.job); why != "" {
 		parts = []string{why, parts[0]}
 	}
-	return s.dim(" " + cells.Clean(strings.Join(parts, "  ")))
+	return s.dim(" " + columns.Clean(strings.Join(parts, "  ")))
 }
 
 // foot is what is asked, what happened, or what keys do.
@@ -142,13 +142,13 @@ func (s *screen) foot() string {
 	case s.ask != "":
 		name := ""
 		if st := s.job(s.ask); st != nil {
-			name = " (" + cells.Cut(cells.Title(st.Name, st.Args), 40) + ")"
+			name = " (" + columns.Cut(columns.Title(st.Name, st.Args), 40) + ")"
 		}
 		return s.reverse(" end job " + s.ask.Short() + name + "? y: yes, any other key: no ")
 	case s.note != "":
-		return s.bold(" " + cells.Clean(s.note))
+		return s.bold(" " + columns.Clean(s.note))
 	case s.err != nil:
-		return s.red(" " + cells.Clean(s.err.Error()) + ": asking again")
+		return s.red(" " + columns.Clean(s.err.Error()) + ": asking again")
 	case s.typing:
 		return s.dim(" type what is to be seen  enter keeps it  esc shows all")
 	case s.text != nil:
@@ -174,7 +174,7 @@ func (s *screen) textKeys() string {
 	}
 	switch {
 	case t.err != nil:
-		keys += "  " + cells.Clean(t.err.Error())
+		keys += "  " + columns.Clean(t.err.Error())
 	case t.log && t.ended:
 		keys += "  (nothing follows)"
 	case t.log && t.follow:
@@ -185,13 +185,13 @@ func (s *screen) textKeys() string {
 	return keys
 }
 
-func (s *screen) bold(text string) string    { return cells.Style("1", text) }
-func (s *screen) dim(text string) string     { return cells.Style("2", text) }
-func (s *screen) reverse(text string) string { return cells.Style("7", text) }
+func (s *screen) bold(text string) string    { return columns.Style("1", text) }
+func (s *screen) dim(text string) string     { return columns.Style("2", text) }
+func (s *screen) reverse(text string) string { return columns.Style("7", text) }
 
 func (s *screen) red(text string) string {
 	if !s.colour {
 		return text
 	}
-	return cells.Style("31", text)
+	return columns.Style("31", text)
 }

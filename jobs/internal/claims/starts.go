@@ -3,7 +3,7 @@ package claims
 import (
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -79,7 +79,7 @@ func (c *Claims) idle() string {
 	case c.Disk.Full:
 		return wire.ReasonFull
 	case c.Starts.Broken != "":
-		return plain.OneLineOf(wire.ReasonBroken+": "+c.Starts.Broken, wire.MaxReason)
+		return sanitize.OneLineOf(wire.ReasonBroken+": "+c.Starts.Broken, wire.MaxReason)
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/participant"
@@ -84,7 +84,7 @@ func (g *gatherer) store(e participant.DoGather, in *inputs, last bool) (*jobs.R
 	warn = labelled(e.Who, append(warn, more...))
 	if err != nil {
 		err = fmt.Errorf("its outputs are lost: %w", err)
-		return nil, append(warn, plain.OneLine(fmt.Sprintf("%s: %v", e.Who, err))), err
+		return nil, append(warn, sanitize.OneLine(fmt.Sprintf("%s: %v", e.Who, err))), err
 	}
 	return &jobs.RankOutput{Rank: e.Worker.Rank, Attempt: e.Worker.Attempt, Manifest: hash, Files: tree.Files(), Bytes: tree.Size()}, warn, nil
 }

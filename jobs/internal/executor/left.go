@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/disk"
@@ -54,7 +54,7 @@ func (c *Config) gatherLeft(ctx context.Context, e participant.DoGather, dir str
 	}
 	text := fmt.Sprintf("%s: %s, %s, that no -o names %s removed: %s",
 		e.Who, units.Count(files, "file", "files"), units.Bytes(bytes), verb, nameSome(left, files))
-	return nil, []string{plain.OneLine(text)}, nil
+	return nil, []string{sanitize.OneLine(text)}, nil
 }
 
 // storeLeft stores files that a worker has left, but for those whose names cannot be sent.
@@ -79,7 +79,7 @@ func (c *Config) storeLeft(ctx context.Context, e participant.DoGather, dir stri
 func nameSome(left []transfer.Left, files int) string {
 	var names []string
 	for _, l := range left[:min(len(left), jobs.MaxNamedLeft)] {
-		names = append(names, plain.OneLine(l.Path))
+		names = append(names, sanitize.OneLine(l.Path))
 	}
 	if files > len(names) {
 		names = append(names, "...")
@@ -95,7 +95,7 @@ func nameSome(left []transfer.Left, files int) string {
 func labelled(who string, warn []string) []string {
 	warn = warn[:min(len(warn), jobs.MaxWarnings)]
 	for i := range warn {
-		warn[i] = plain.OneLine(fmt.Sprintf("%s: %s", who, warn[i]))
+		warn[i] = sanitize.OneLine(fmt.Sprintf("%s: %s", who, warn[i]))
 	}
 	return warn
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
@@ -45,7 +45,7 @@ func (x *Executor) try(since time.Time) string {
 	if !last.begun.After(since) {
 		last = trial{begun: time.Now()}
 		if err := x.tryOut(); err != nil {
-			last.trouble = plain.OneLine(err.Error())
+			last.trouble = sanitize.OneLine(err.Error())
 		}
 	}
 	x.trials <- last

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/stall"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/pmi"
@@ -90,7 +90,7 @@ func (m *Member) Left(r int, why string, failed bool) (news bool) {
 	}
 	k.ended, k.left = true, true
 	if why != "" && m.lost == "" {
-		m.lost, m.failed = plain.OneLine(why), failed
+		m.lost, m.failed = sanitize.OneLine(why), failed
 	}
 	return m.Done() || why != ""
 }
@@ -214,7 +214,7 @@ func (m *Member) lose(why string) bool {
 	if m.lost != "" || m.Done() {
 		return false
 	}
-	m.lost = plain.OneLine(why)
+	m.lost = sanitize.OneLine(why)
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 )
@@ -55,7 +55,7 @@ func shell(ctx context.Context, limit time.Duration, c Call) jobs.OnEnd {
 	case errors.Is(bounded.Err(), context.DeadlineExceeded):
 		end.Code, end.Text = jobs.CodeTimeout, fmt.Sprintf("it was killed after %s", units.Span(limit))
 	case cmd.ProcessState == nil:
-		end.Code, end.Text = 127, plain.OneLine(err.Error())
+		end.Code, end.Text = 127, sanitize.OneLine(err.Error())
 	case errors.As(err, &exit) && exit.ExitCode() < 0:
 		end.Code, end.Text = 128+int(exit.Sys().(syscall.WaitStatus).Signal()), lastWords(said)
 	default: // that it did not read all of its input, or left its output open, is its own business
@@ -80,5 +80,5 @@ func home() string {
 // lastWords returns the last lines of what a command printed, in one.
 func lastWords(t *Tail) string {
 	all := strings.Split(string(t.Lines()), "\n")
-	return plain.OneLine(strings.Join(all[max(0, len(all)-words):], "; "))
+	return sanitize.OneLine(strings.Join(all[max(0, len(all)-words):], "; "))
 }

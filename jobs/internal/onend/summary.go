@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 )
@@ -18,7 +18,7 @@ const maxFailed = 20
 func Variables(st jobs.Status) []string {
 	return []string{
 		"ZORILLA_JOB_ID=" + string(st.ID), "ZORILLA_JOB_NAME=" + st.Spec.Name, "ZORILLA_JOB_STATE=" + string(st.State),
-		"ZORILLA_JOB_EXIT_CODE=" + strconv.Itoa(st.ExitCode), "ZORILLA_JOB_REASON=" + plain.OneLine(st.Reason),
+		"ZORILLA_JOB_EXIT_CODE=" + strconv.Itoa(st.ExitCode), "ZORILLA_JOB_REASON=" + sanitize.OneLine(st.Reason),
 	}
 }
 
@@ -28,7 +28,7 @@ func Variables(st jobs.Status) []string {
 func Summary(st jobs.Status, output []byte) []byte {
 	var b strings.Builder
 	row := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "%-10s %s\n", key, plain.OneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-10s %s\n", key, sanitize.OneLine(fmt.Sprintf(format, args...)))
 	}
 	row("job", "%s", st.ID.Short())
 	if st.Spec.Name != "" {
@@ -88,7 +88,7 @@ func (t *Tail) Lines() []byte {
 	all := strings.Split(strings.TrimRight(string(t.b), "\n"), "\n")
 	all = all[max(0, len(all)-tailLines):]
 	for i, l := range all {
-		all[i] = plain.OneLineOf(l, TailBytes)
+		all[i] = sanitize.OneLineOf(l, TailBytes)
 	}
 	return []byte(strings.Join(all, "\n"))
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 )
@@ -90,7 +90,7 @@ func notKept(what, of string, id jobs.ID, q jobs.OutputQuery, kept []int) error 
 	case 1:
 		there = fmt.Sprintf("there is %d", kept[0])
 	default:
-		there = "there are " + plain.Numbers(kept)
+		there = "there are " + sanitize.Numbers(kept)
 	}
 	return fmt.Errorf("%w: no %s %d of %s is kept: %s", jobs.ErrNotFound, what, q.Attempt, who, there)
 }

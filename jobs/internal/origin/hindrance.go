@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	jobsdisk "zorilla/jobs/disk"
 	"zorilla/jobs/journal"
@@ -52,7 +52,7 @@ func (o *Jobs) hindered(j *job, err error) {
 	case jobsdisk.IsFull(err):
 		text = diskFull + ": output waits at its nodes"
 	case err != nil:
-		text = plain.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())
+		text = sanitize.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())
 	}
 	if text == j.trouble {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
 	"zorilla/transfer"
@@ -93,7 +93,7 @@ func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
 			}
 			what := fmt.Sprintf("its input %.200q", e.Path)
 			if why := store.Lost(h); why != nil {
-				return plain.OneLine(fmt.Sprintf("%s is not what was submitted: %v", what, why))
+				return sanitize.OneLine(fmt.Sprintf("%s is not what was submitted: %v", what, why))
 			}
 			return what + damaged
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/work"
 	"zorilla/transfer"
@@ -104,7 +104,7 @@ func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
 // then count.
 func (p *Participant) Exited(now time.Time, id WorkerID, exit work.Exit, noted bool, since time.Time) {
 	w, k := p.of(id)
-	exit.Detail = plain.OneLine(exit.Detail)
+	exit.Detail = sanitize.OneLine(exit.Detail)
 	switch {
 	case exit.Cause == work.Unstarted:
 		k.unstarted(now, exit.Detail, since)
@@ -185,7 +185,7 @@ func (p *Participant) Gathered(now time.Time, id WorkerID, output *jobs.RankOutp
 	_, k := p.of(id)
 	if p.Leaving == 0 && k.State != jobs.WorkerLost {
 		if err != nil && k.ended.Code == 0 { // what it did is lost, and must not look as if it were not
-			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, work.Failed, plain.OneLine(err.Error())
+			k.ended.Code, k.ended.Cause, k.ended.Detail = jobs.CodeZorilla, work.Failed, sanitize.OneLine(err.Error())
 		}
 		k.State, k.exit, k.output, k.warn = jobs.WorkerEnded, k.ended, output, warn
 	}

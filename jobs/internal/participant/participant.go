@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/claims"
@@ -345,14 +345,14 @@ func (w *Work) grace() time.Duration {
 // decline tells that a worker did not begin here, and is free to run elsewhere.
 func (k *Worker) decline(now time.Time, why string) {
 	p, w := k.work.part, k.work
-	k.State, k.Declined, k.reason, k.Phase = jobs.WorkerLost, true, plain.OneLine(why), PhaseParking
+	k.State, k.Declined, k.reason, k.Phase = jobs.WorkerLost, true, sanitize.OneLine(why), PhaseParking
 	p.Do(DoPark{k.id(), w.claim(now, k, nil)})
 	w.tell(now)
 }
 
 // lose tells that a worker cannot be run any more.
 func (k *Worker) lose(now time.Time, why string) {
-	k.State, k.reason = jobs.WorkerLost, plain.OneLine(why)
+	k.State, k.reason = jobs.WorkerLost, sanitize.OneLine(why)
 	k.over(now)
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/wire"
@@ -65,7 +65,7 @@ func (k *Worker) judged(now time.Time, trouble string) {
 		k.prepare(now)
 		w.tell(now)
 	default: // others can be started here, so that this one is not the node's fault
-		k.exit = &work.Exit{Code: jobs.CodeZorilla, Cause: work.Failed, Detail: plain.OneLine(k.trouble), Ended: now}
+		k.exit = &work.Exit{Code: jobs.CodeZorilla, Cause: work.Failed, Detail: sanitize.OneLine(k.trouble), Ended: now}
 		k.State = jobs.WorkerEnded
 		k.over(now)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"zorilla/internal/codec"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -65,7 +65,7 @@ func (c *Client) Send(ctx context.Context, to vicinity.ID, path string, msg, res
 	case r.StatusCode == http.StatusConflict:
 		return fmt.Errorf("node %s: %w", to.Short(), wire.Refused(string(b)))
 	case r.StatusCode != http.StatusOK:
-		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, plain.OneLine(strings.TrimSpace(string(b))))
+		return fmt.Errorf("node %s answered %s: %s", to.Short(), r.Status, sanitize.OneLine(strings.TrimSpace(string(b))))
 	case resp == nil:
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/vicinity"
 )
@@ -58,7 +58,7 @@ func (c *Client) Enter(ctx context.Context, to vicinity.ID, e Entry, in io.Reade
 // refusal is the error that a node has answered; cannot is what earlier versions do not do.
 func refusal(to vicinity.ID, r *http.Response, cannot string) error {
 	b, _ := io.ReadAll(io.LimitReader(r.Body, 4<<10)) // what there is of it
-	text := plain.OneLine(strings.TrimSpace(string(b)))
+	text := sanitize.OneLine(strings.TrimSpace(string(b)))
 	if r.StatusCode == http.StatusNotFound && text == unknownPath {
 		return said{"node " + to.Short() + " is of an earlier version, which " + cannot, jobs.ErrNotRunning}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/internal/pace"
+	"zorilla/internal/rate"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 )
@@ -16,7 +16,7 @@ type collecting struct {
 	under map[jobs.RankAttempt]*fetching
 	since map[jobs.RankAttempt]time.Time // when something came of them last, or they were asked for first
 	jobs.Moving
-	pace pace.Pace
+	pace rate.Meter
 }
 
 // fetching is the files of one worker.
@@ -38,7 +38,7 @@ func (c *collecting) begin(now time.Time, ra jobs.RankAttempt, bytes int64) {
 		c.since[ra] = now
 	}
 	if len(c.under) == 0 {
-		c.Moving, c.pace = jobs.Moving{What: jobs.MovingOutputs}, pace.Pace{}
+		c.Moving, c.pace = jobs.Moving{What: jobs.MovingOutputs}, rate.Meter{}
 	}
 	c.under[ra] = &fetching{total: bytes}
 	c.Total += bytes
@@ -68,12 +68,12 @@ func (c *collecting) end(now time.Time, ra jobs.RankAttempt, ok bool) {
 func (c *collecting) moving() *jobs.Moving { return paced(c.Moving, &c.pace) }
 
 // paced tells how far something is at a pace, nil if all is there.
-func paced(m jobs.Moving, p *pace.Pace) *jobs.Moving {
+func paced(m jobs.Moving, p *rate.Meter) *jobs.Moving {
 	if m.Done >= m.Total {
 		return nil
 	}
 	m.Rate = p.Rate()
-	m.Left = codec.Duration(pace.Left(m.Total-m.Done, m.Rate))
+	m.Left = codec.Duration(rate.Left(m.Total-m.Done, m.Rate))
 	return &m
 }
 

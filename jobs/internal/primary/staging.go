@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/internal/pace"
+	"zorilla/internal/rate"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
@@ -21,14 +21,14 @@ type staging struct {
 	Staged jobs.Staged
 	moved  map[jobs.RankAttempt]jobs.Staged // as its node told last; Total is not used
 	at     time.Time                        // when a node last told of more
-	pace   pace.Pace                        // of what is moved
+	pace   rate.Meter                       // of what is moved
 }
 
 // note takes a worker's report, and returns how many news it has.
 func (s *staging) note(now time.Time, w wire.WorkerReport) (news uint64) {
 	before, known := s.moved[w.RankAttempt]
 	if !known && w.Attempt > 1 { // what was on its way before is not any more
-		s.pace = pace.Pace{}
+		s.pace = rate.Meter{}
 	}
 	so := jobs.Staged{Fetched: min(w.Fetched, s.Staged.Total), Cached: min(w.Cached, s.Staged.Total)}
 	if so.Fetched+so.Cached <= before.Fetched+before.Cached {
@@ -72,7 +72,7 @@ func (s *staging) moving(r *record.Record) *jobs.Moving {
 	}
 	m := s.sum(r)
 	if m.Done == 0 { // a rate would be that of an earlier try
-		return paced(m, &pace.Pace{})
+		return paced(m, &rate.Meter{})
 	}
 	return paced(m, &s.pace)
 }

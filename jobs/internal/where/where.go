@@ -16,7 +16,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/vicinity"
 )
@@ -70,7 +70,7 @@ func Compile(text string) (Expr, error) {
 	if len(text) > MaxLength {
 		return Expr{}, fmt.Errorf("%d bytes, at most %d", len(text), MaxLength)
 	}
-	if !plain.Printable(text) {
+	if !sanitize.Printable(text) {
 		return Expr{}, errors.New("want text in one line")
 	}
 	s := sized(text)
@@ -80,13 +80,13 @@ func Compile(text string) (Expr, error) {
 	explain := func(err error) error {
 		var e *file.Error
 		if !errors.As(err, &e) {
-			return errors.New(plain.OneLine(err.Error()))
+			return errors.New(sanitize.OneLine(err.Error()))
 		}
 		message := e.Message
 		if name, ok := strings.CutPrefix(message, "unknown name "); ok {
 			message = fmt.Sprintf("unknown property %s: there are %s", name, propertyNames)
 		}
-		return at(e.Column, plain.OneLine(message))
+		return at(e.Column, sanitize.OneLine(message))
 	}
 	tree, err := parser.ParseWithConfig(s.text, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *whereWalk) Visit(node *ast.Node) {
 			if !ok || strings.Contains(pattern.Value, "{") {
 				w.refuse(n, "matches wants a pattern in quotes without {")
 			} else if _, err := regexp.Compile(pattern.Value); err != nil {
-				w.refuse(n, plain.OneLine(err.Error()))
+				w.refuse(n, sanitize.OneLine(err.Error()))
 			}
 		}
 	case *ast.CallNode:

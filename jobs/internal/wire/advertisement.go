@@ -8,7 +8,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/internal/codec"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/mounts"
@@ -132,7 +132,7 @@ func (ad *Advertisement) check() error {
 	switch {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Others < 0 || ad.Others >= ad.Wanted,
 		ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
-		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !plain.Printable(ad.Where),
+		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !sanitize.Printable(ad.Where),
 		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
@@ -165,7 +165,7 @@ func (ad *Advertisement) Order() jobs.Order {
 // Check refuses what no honest node sends.
 func (a *Answer) Check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > jobs.MaxRanks || a.Capacity < 0 || a.Capacity > jobs.MaxRanks ||
-		len(a.Reason) > MaxReason || !plain.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) || a.Recall && a.Workers == 0 ||
+		len(a.Reason) > MaxReason || !sanitize.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) || a.Recall && a.Workers == 0 ||
 		a.Held < 0 || a.Held > jobs.MaxRanks || a.Free < 0 || a.Free > jobs.MaxTime.Milliseconds() ||
 		a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)

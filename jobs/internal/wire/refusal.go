@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 )
 
@@ -31,7 +31,7 @@ func (r Refusal) Unwrap() error { return jobs.ErrRefused }
 
 // Refused makes a refusal of what a node answered.
 func Refused(text string) Refusal {
-	return Refusal(plain.OneLineOf(strings.TrimPrefix(strings.TrimSpace(text), refused), MaxReason))
+	return Refusal(sanitize.OneLineOf(strings.TrimPrefix(strings.TrimSpace(text), refused), MaxReason))
 }
 
 // WhyRefused returns the reason for which a grant was refused, or "" if it was not.

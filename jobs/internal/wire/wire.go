@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
 	"zorilla/jobs/work"
 	"zorilla/vicinity"
@@ -236,20 +236,20 @@ func (w *WorkerReport) check() error {
 	default:
 		return fmt.Errorf("report: worker state %.20q: %w", w.State, codec.ErrMalformed)
 	}
-	bad := len(w.Reason) > plain.MaxText || !plain.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings ||
+	bad := len(w.Reason) > sanitize.MaxText || !sanitize.Printable(w.Reason) || len(w.Warn) > jobs.MaxWarnings ||
 		w.Stdout < 0 || w.Stderr < 0 || w.Fetched < 0 || w.Cached < 0 || w.Laid < 0 || badPort(w.Port)
 	for _, t := range w.Warn {
-		bad = bad || len(t) > plain.MaxText || !plain.Printable(t)
+		bad = bad || len(t) > sanitize.MaxText || !sanitize.Printable(t)
 	}
 	if e := w.Exit; e != nil {
-		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > plain.MaxText ||
-			!plain.Printable(e.Detail) || len(e.Cause) > 32 || !plain.Printable(string(e.Cause)) ||
+		bad = bad || e.Code < 0 || e.Code > 255 || len(e.Detail) > sanitize.MaxText ||
+			!sanitize.Printable(e.Detail) || len(e.Cause) > 32 || !sanitize.Printable(string(e.Cause)) ||
 			!(e.CPU >= 0 && e.CPU < maxCPU) || e.Peak < 0 || e.Read < 0 || e.Written < 0 ||
-			e.Left != nil && (e.Left.Tasks < 1 || e.Left.Task < 0 || len(e.Left.Name) > plain.MaxText || !plain.Printable(e.Left.Name))
+			e.Left != nil && (e.Left.Tasks < 1 || e.Left.Task < 0 || len(e.Left.Name) > sanitize.MaxText || !sanitize.Printable(e.Left.Name))
 	}
 	if o := w.Output; o != nil {
 		bad = bad || o.Rank != w.Rank || o.Attempt != w.Attempt || o.Manifest.IsZero() ||
-			o.Files < 0 || o.Bytes < 0 || len(o.Left) > jobs.MaxLeft || !plain.Printable(o.Left)
+			o.Files < 0 || o.Bytes < 0 || len(o.Left) > jobs.MaxLeft || !sanitize.Printable(o.Left)
 	}
 	if bad {
 		return fmt.Errorf("report: rank %d: %w", w.Rank, codec.ErrMalformed)

@@ -1,7 +1,7 @@
-// Package cells has what listings show of jobs and nodes, a text for each cell, and what
-// makes texts fit for a terminal: ps, nodes and status print them, top has them on a whole
+// Package columns has the columns of listings of jobs and nodes, a text for each cell, and what
+// makes texts fit for a terminal: ps, nodes and status print them, top shows them on a whole
 // terminal.
-package cells
+package columns
 
 import (
 	"strings"

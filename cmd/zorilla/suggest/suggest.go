@@ -1,6 +1,6 @@
-// Package hint says what somebody may have meant by a command that does not work:
-// for those who come from programs that run where they were typed.
-package hint
+// Package suggest has suggestions for a command that does not work: what the user may have
+// meant, and what differs from programs that run where they are typed.
+package suggest
 
 import (
 	"bytes"

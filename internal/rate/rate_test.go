@@ -1,4 +1,4 @@
-package pace
+package rate
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // at notes counts at times in milliseconds.
-func at(p *Pace, pairs ...int64) {
+func at(p *Meter, pairs ...int64) {
 	for i := 0; i < len(pairs); i += 2 {
 		p.Note(start.Add(time.Duration(pairs[i])*time.Millisecond), pairs[i+1])
 	}
@@ -30,7 +30,7 @@ func TestRate(t *testing.T) {
 		{"stands still", []int64{0, 0, 1000, 1000, 2000, 1000, 8000, 1000}, 0},
 		{"begins anew", []int64{0, 0, 1000, 9000, 2000, 0, 3000, 50}, 50},
 	} {
-		var p Pace
+		var p Meter
 		at(&p, c.pairs...)
 		if got := p.Rate(); got != c.want {
 			t.Errorf("%s: %d a second, want %d", c.name, got, c.want)
@@ -40,7 +40,7 @@ func TestRate(t *testing.T) {
 
 // However often it is called, it remembers little.
 func TestMemory(t *testing.T) {
-	var p Pace
+	var p Meter
 	for i := range int64(100_000) {
 		at(&p, i, i)
 	}

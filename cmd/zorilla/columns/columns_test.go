@@ -1,4 +1,4 @@
-package cells
+package columns
 
 import (
 	"strings"

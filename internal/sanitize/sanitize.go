@@ -1,5 +1,5 @@
-// Package plain makes texts fit to be shown: one line, printable, not too long.
-package plain
+// Package sanitize makes texts of other machines fit to be shown: one line, printable, not too long.
+package sanitize
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package hint
+package suggest
 
 import "testing"
 

@@ -1,5 +1,5 @@
-// Package pick tells which jobs people mean: by name, by state, by age.
-package pick
+// Package selector finds the jobs that a command line names: by name, by state, by age.
+package selector
 
 import (
 	"context"

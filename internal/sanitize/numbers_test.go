@@ -1,10 +1,10 @@
-package plain_test
+package sanitize_test
 
 import (
 	"strings"
 	"testing"
 
-	"zorilla/internal/plain"
+	"zorilla/internal/sanitize"
 )
 
 func TestNumbers(t *testing.T) {
@@ -15,7 +15,7 @@ func TestNumbers(t *testing.T) {
 		"1 to 3, 7, 8":     {1, 2, 3, 7, 8},
 		"2, 4 to 6, 9, 11": {2, 4, 5, 6, 9, 11},
 	} {
-		if got := plain.Numbers(list); got != want {
+		if got := sanitize.Numbers(list); got != want {
 			t.Errorf("%d: %q, want %q", list, got, want)
 		}
 	}
@@ -23,7 +23,7 @@ func TestNumbers(t *testing.T) {
 	for i := range 1000 {
 		odd = append(odd, 2*i+1)
 	}
-	if got := plain.Numbers(odd); strings.Count(got, ",") != 20 || !strings.HasSuffix(got, "39, ...") {
+	if got := sanitize.Numbers(odd); strings.Count(got, ",") != 20 || !strings.HasSuffix(got, "39, ...") {
 		t.Errorf("a thousand: %q", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package pace tells how fast something goes on, and how long it still takes.
-package pace
+// Package rate measures how fast a count rises, and estimates how long the rest takes.
+package rate
 
 import "time"
 
@@ -11,9 +11,9 @@ const (
 	apart = 250 * time.Millisecond
 )
 
-// Pace is how fast a count rises. The zero value has seen nothing. It is not safe for use
+// Meter measures how fast a count rises. The zero value has seen nothing. It is not safe for use
 // by several goroutines.
-type Pace struct {
+type Meter struct {
 	marks []mark // the oldest first; the last one is replaced until it is apart from the one before
 }
 
@@ -24,7 +24,7 @@ type mark struct {
 
 // Note takes the count at a time, which must not be before those of earlier calls. A count
 // that falls begins anew.
-func (p *Pace) Note(now time.Time, count int64) {
+func (p *Meter) Note(now time.Time, count int64) {
 	n := len(p.marks)
 	if n > 0 && count < p.marks[n-1].count {
 		p.marks, n = p.marks[:0], 0
@@ -43,7 +43,7 @@ func (p *Pace) Note(now time.Time, count int64) {
 
 // Rate returns by how much the count has risen each second lately; 0 = not at all, or it is
 // too early to tell.
-func (p *Pace) Rate() int64 {
+func (p *Meter) Rate() int64 {
 	if len(p.marks) < 2 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package pick
+package selector
 
 import (
 	"cmp"
