@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"zorilla/internal/lobby"
+	"zorilla/internal/connlimit"
 	"zorilla/node/trust"
 )
 
@@ -108,17 +108,17 @@ func (o *Overlay) accept() {
 			continue // out of descriptors, for example
 		}
 		from, _ := addrPortOf(raw.RemoteAddr())
-		guest := o.lobby.Enter(from.Addr(), func() {
+		pending := o.connLimit.Add(from.Addr(), func() {
 			o.count.overload.Add(1)
 			raw.Close()
 		})
-		shaking.Go(func() { o.welcome(raw, config, guest) })
+		shaking.Go(func() { o.welcome(raw, config, pending) })
 	}
 }
 
 // welcome makes the caller prove who it is and hands the connection on.
-func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) {
-	defer guest.Leave()
+func (o *Overlay) welcome(raw net.Conn, config *tls.Config, pending *connlimit.Conn) {
+	defer pending.Done()
 	ctx, cancel := context.WithTimeout(o.ctx, handshakeTimeout)
 	defer cancel()
 	silent := time.AfterFunc(helloTimeout, func() {
@@ -132,7 +132,7 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 		if !o.cfg.Creds.Proves(hello.SupportedProtos) && !o.unproven.admit(time.Now()) {
 			return nil, errPutOff
 		}
-		guest.Spoke()
+		pending.Spoke()
 		return nil, nil
 	}
 	caller := &caller{Conn: raw}
@@ -142,7 +142,7 @@ func (o *Overlay) welcome(raw net.Conn, config *tls.Config, guest *lobby.Guest) 
 		o.refused(raw.RemoteAddr(), trust.HandshakeError(err))
 		return
 	}
-	guest.Leave()
+	pending.Done()
 	gossip := c.ConnectionState().NegotiatedProtocol == protoGossip
 	id, err := trust.PeerID(c.ConnectionState())
 	if err != nil || !o.callers.enter(caller, id, gossip) {

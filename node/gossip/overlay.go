@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/rs/zerolog"
 
-	"zorilla/internal/lobby"
+	"zorilla/internal/connlimit"
 	"zorilla/node/trust"
 	"zorilla/vicinity"
 )
@@ -30,7 +30,7 @@ type Handler interface {
 	// Join is called when a member has come, or has changed what it says of
 	// itself.
 	Join(m vicinity.Member)
-	// Leave is called when a member has left or is dead.
+	// Done is called when a member has left or is dead.
 	Leave(id vicinity.ID)
 	// Message is called with each packet that somebody has sent by Send. The
 	// payload belongs to the Handler.
@@ -66,8 +66,8 @@ type Overlay struct {
 	once      *once
 	table     *table
 	paths     *paths
-	lobby     *lobby.Lobby // connections that have not proven who they are
-	callers   *callers     // those that have
+	connLimit *connlimit.Limiter // connections that have not proven who they are
+	callers   *callers           // those that have
 	unproven  unproven
 	newcomers *newcomers // nodes that others have announced and that have not answered
 
@@ -108,7 +108,7 @@ func New(cfg Config) (*Overlay, error) {
 	}
 	o := &Overlay{
 		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(),
-		lobby: lobby.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
+		connLimit: connlimit.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())
@@ -182,7 +182,7 @@ func (o *Overlay) Run(ctx context.Context) error {
 	return ml.Shutdown()
 }
 
-// Leave announces to the members that this node leaves, and closes the connections to them. New
+// Done announces to the members that this node leaves, and closes the connections to them. New
 // ones can be made until Run ends.
 func (o *Overlay) Leave() {
 	o.mu.Lock()

@@ -228,7 +228,7 @@ func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * time.Second)
-		if n := a.lobby.Len(); n <= maxFromOne || n > maxHandshakes {
+		if n := a.connLimit.Len(); n <= maxFromOne || n > maxHandshakes {
 			t.Errorf("%d connections are half open, want more than those of one address, and up to %d", n, maxHandshakes)
 		}
 		for i, at := range []int{1, 10} { // 10 is the address of somebody who knocks

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"zorilla/internal/lobby"
+	"zorilla/internal/connlimit"
 )
 
 // policy lets the page load its own files, talk to its own node and send forms to it, nothing
@@ -219,13 +219,13 @@ type guestKey struct{}
 // known says that the connection of a request belongs to the owner.
 func known(r *http.Request) {
 	if c, ok := r.Context().Value(guestKey{}).(*guestConn); ok {
-		c.guest.Leave()
+		c.guest.Done()
 	}
 }
 
 type guestListener struct {
 	net.Listener
-	guests *lobby.Lobby
+	guests *connlimit.Limiter
 }
 
 // Accept implements net.Listener.
@@ -236,17 +236,17 @@ func (l guestListener) Accept() (net.Conn, error) {
 	}
 	// Everybody comes from one machine: a count for each address tells nothing.
 	g := &guestConn{Conn: c}
-	g.guest = l.guests.Enter(netip.Addr{}, func() { c.Close() })
+	g.guest = l.guests.Add(netip.Addr{}, func() { c.Close() })
 	return g, nil
 }
 
 type guestConn struct {
 	net.Conn
-	guest *lobby.Guest
+	guest *connlimit.Conn
 }
 
 // Close implements net.Conn.
 func (c *guestConn) Close() error {
-	c.guest.Leave()
+	c.guest.Done()
 	return c.Conn.Close()
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/internal/lobby"
+	"zorilla/internal/connlimit"
 	"zorilla/node/api"
 )
 
@@ -36,7 +36,7 @@ type Config struct {
 // Handler serves the page. It is an http.Handler.
 type Handler struct {
 	*guard
-	guests  *lobby.Lobby // connections without a cookie
+	guests  *connlimit.Limiter // connections without a cookie
 	pages   *pages
 	views   *views
 	streams *streams
@@ -53,7 +53,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	v := &views{service: cfg.Service, build: p.build}
-	h := &Handler{guests: lobby.New(maxGuests, maxGuests), pages: p, views: v}
+	h := &Handler{guests: connlimit.New(maxGuests, maxGuests), pages: p, views: v}
 	h.streams = &streams{service: cfg.Service, views: v, pages: p, open: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/assets/{name}", serveAsset)

@@ -1,4 +1,4 @@
-package walltest
+package sandboxtest
 
 import (
 	"bytes"
@@ -221,5 +221,5 @@ func nothingNamed(t *testing.T, text string) {
 
 // mark is a text that only one test has in its command lines.
 func mark(t *testing.T) string {
-	return fmt.Sprintf("walltest-%d-%x", os.Getpid(), t.Name()[len(t.Name())/2:])
+	return fmt.Sprintf("sandboxtest-%d-%x", os.Getpid(), t.Name()[len(t.Name())/2:])
 }

@@ -1,4 +1,4 @@
-package walltest
+package sandboxtest
 
 import (
 	_ "embed"

@@ -1,4 +1,4 @@
-package walltest
+package sandboxtest
 
 import (
 	_ "embed"
@@ -45,7 +45,7 @@ func objects(t *testing.T) (all string) {
 		}
 		all += strings.Repeat(kind+" ", strings.Count(string(b), "\n"))
 	}
-	name, _ := unix.BytePtrFromString("walltest")
+	name, _ := unix.BytePtrFromString("sandboxtest")
 	if _, _, errno := unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0); errno == 0 {
 		all += "queue"
 	}

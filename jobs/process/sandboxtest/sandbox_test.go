@@ -1,4 +1,4 @@
-package walltest
+package sandboxtest
 
 import (
 	_ "embed"
@@ -58,7 +58,7 @@ func surround(t *testing.T, uid int) outside {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	opened(t, dir)
-	socket, secret, abstract := filepath.Join(dir, "socket"), filepath.Join(dir, "secret"), "walltest-"+strconv.Itoa(os.Getpid())
+	socket, secret, abstract := filepath.Join(dir, "socket"), filepath.Join(dir, "secret"), "sandboxtest-"+strconv.Itoa(os.Getpid())
 	for _, path := range []string{socket, "@" + abstract} {
 		ln, err := net.Listen("unix", path)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := opened(t, t.TempDir())
-	program, tmp := filepath.Join(dir, "walltest"), filepath.Join(dir, "tmp")
+	program, tmp := filepath.Join(dir, "sandboxtest"), filepath.Join(dir, "tmp")
 	if err := errors.Join(os.WriteFile(program, b, 0o755), os.Mkdir(tmp, 0o755), os.Chown(tmp, strangerUID, strangerUID)); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ for kind in (double, spaces, reaper, stopped, traced, deaf):
 
 # Objects that live until they are removed.
 attr = (ctypes.c_long * 8)(0, 8, 64)
-call("mq_open", b"walltest", os.O_CREAT | os.O_RDWR, 0o666, attr)
+call("mq_open", b"sandboxtest", os.O_CREAT | os.O_RDWR, 0o666, attr)
 for _ in range(8):
     call("shmget", 0, 1 << 20, 0o1666)
     call("semget", 0, 4, 0o1666)

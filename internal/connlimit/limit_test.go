@@ -1,4 +1,4 @@
-package lobby
+package connlimit
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who has to go, told by the numbers of the guests in the order of coming.
+// Who has to go, told by the numbers of the connections in the order of coming.
 func TestWhoHasToGo(t *testing.T) {
 	const a, b, c = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 	for name, test := range map[string]struct {
@@ -29,7 +29,7 @@ func TestWhoHasToGo(t *testing.T) {
 		l := New(5, 3)
 		var out []int
 		for i, from := range test.come {
-			g := l.Enter(netip.MustParseAddr(from), func() { out = append(out, i) })
+			g := l.Add(netip.MustParseAddr(from), func() { out = append(out, i) })
 			if slices.Contains(test.spoke, i) {
 				g.Spoke()
 			}
@@ -42,15 +42,15 @@ func TestWhoHasToGo(t *testing.T) {
 
 func TestWhoLeavesMakesRoom(t *testing.T) {
 	l := New(2, 2)
-	var guests []*Guest
+	var conns []*Conn
 	for i := range 2 {
-		guests = append(guests, l.Enter(netip.MustParseAddr(fmt.Sprint("10.0.0.", i+1)), func() { t.Errorf("guest %d had to go", i) }))
+		conns = append(conns, l.Add(netip.MustParseAddr(fmt.Sprint("10.0.0.", i+1)), func() { t.Errorf("connection %d had to go", i) }))
 	}
 	for range 3 {
-		guests[1].Leave()
+		conns[1].Done()
 	}
-	l.Enter(netip.MustParseAddr("10.0.0.3"), func() {})
+	l.Add(netip.MustParseAddr("10.0.0.3"), func() {})
 	if l.Len() != 2 || len(l.from) != 2 {
-		t.Errorf("%d guests of %d addresses, want 2 of 2", l.Len(), len(l.from))
+		t.Errorf("%d connections of %d addresses, want 2 of 2", l.Len(), len(l.from))
 	}
 }
