@@ -198,5 +198,6 @@ func mebibytes(s string) int64 {
 
 // Sound reports whether it can be true of any GPU.
 func (u Use) Sound() bool {
-	return len(u.Model) <= MaxModel && sanitize.Printable(u.Model) && u.Memory >= 0 && u.Used >= 0 && u.Used <= max(u.Memory, 0) && u.Busy >= -1 && u.Busy <= 100
+	return len(u.Model) <= MaxModel && sanitize.Printable(u.Model) &&
+		u.Memory >= 0 && u.Used >= 0 && u.Used <= max(u.Memory, 0) && u.Busy >= -1 && u.Busy <= 100
 }

@@ -152,7 +152,8 @@ func (s *screen) find(t tab) (out []row) {
 	}
 	for _, i := range inOrder(s.now.jobs, want.Of(s.now.jobs)) {
 		st := &s.now.jobs[i]
-		add(row{key: string(st.ID), job: st, words: strings.Join(append([]string{string(st.ID), st.Name, string(st.State), columns.Why(*st)}, st.Args...), " ")})
+		words := append([]string{string(st.ID), st.Name, string(st.State), columns.Why(*st)}, st.Args...)
+		add(row{key: string(st.ID), job: st, words: strings.Join(words, " ")})
 	}
 	for i, short := range jobs.DistinctOf(out, func(r row) jobs.ID { return r.job.ID }) {
 		out[i].id = short
