@@ -47,24 +47,24 @@ func TestGuestsOfThePageAreFew(t *testing.T) {
 	}
 	defer events.Body.Close()
 
-	var guests []net.Conn
-	for range 5 * maxGuests {
+	var conns []net.Conn
+	for range 5 * maxUnproven {
 		c, err := net.Dial("tcp", srv.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ")
-		guests = append(guests, c)
+		conns = append(conns, c)
 	}
-	for i, c := range guests[:4*maxGuests] { // the oldest had to go
+	for i, c := range conns[:4*maxUnproven] { // the oldest had to go
 		c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.ReadAll(c); err != nil && err.(net.Error).Timeout() {
-			t.Fatalf("guest %d of %d is still there", i, len(guests))
+			t.Fatalf("connection %d of %d is still there", i, len(conns))
 		}
 	}
-	if n := page.guests.Len(); n > maxGuests {
-		t.Errorf("%d guests are there", n)
+	if n := page.connLimit.Len(); n > maxUnproven {
+		t.Errorf("%d connections are there", n)
 	}
 	if res, err := look("/", cookie); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("the owner sees %v, %v", res, err)

@@ -209,44 +209,44 @@ func (g *guard) wantToken(w http.ResponseWriter) {
 	}})
 }
 
-// maxGuests bounds the connections of whoever has not shown the cookie: a
+// maxUnproven bounds the connections of whoever has not shown the cookie: a
 // browser opens six. The oldest has to go if there are more.
-const maxGuests = 64
+const maxUnproven = 64
 
-// guestKey marks the connection of a request.
-type guestKey struct{}
+// connKey marks the connection of a request.
+type connKey struct{}
 
 // known says that the connection of a request belongs to the owner.
 func known(r *http.Request) {
-	if c, ok := r.Context().Value(guestKey{}).(*guestConn); ok {
-		c.guest.Done()
+	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+		c.limited.Done()
 	}
 }
 
-type guestListener struct {
+type limitedListener struct {
 	net.Listener
-	guests *connlimit.Limiter
+	limit *connlimit.Limiter
 }
 
 // Accept implements net.Listener.
-func (l guestListener) Accept() (net.Conn, error) {
+func (l limitedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	// Everybody comes from one machine: a count for each address tells nothing.
-	g := &guestConn{Conn: c}
-	g.guest = l.guests.Add(netip.Addr{}, func() { c.Close() })
+	g := &limitedConn{Conn: c}
+	g.limited = l.limit.Add(netip.Addr{}, func() { c.Close() })
 	return g, nil
 }
 
-type guestConn struct {
+type limitedConn struct {
 	net.Conn
-	guest *connlimit.Conn
+	limited *connlimit.Conn
 }
 
 // Close implements net.Conn.
-func (c *guestConn) Close() error {
-	c.guest.Done()
+func (c *limitedConn) Close() error {
+	c.limited.Done()
 	return c.Conn.Close()
 }

@@ -36,10 +36,10 @@ type Config struct {
 // Handler serves the page. It is an http.Handler.
 type Handler struct {
 	*guard
-	guests  *connlimit.Limiter // connections without a cookie
-	pages   *pages
-	views   *views
-	streams *streams
+	connLimit *connlimit.Limiter // connections without a cookie
+	pages     *pages
+	views     *views
+	streams   *streams
 }
 
 // New returns a handler that is ready to serve. It fails if the token is too
@@ -53,7 +53,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	v := &views{service: cfg.Service, build: p.build}
-	h := &Handler{guests: connlimit.New(maxGuests, maxGuests), pages: p, views: v}
+	h := &Handler{connLimit: connlimit.New(maxUnproven, maxUnproven), pages: p, views: v}
 	h.streams = &streams{service: cfg.Service, views: v, pages: p, open: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/assets/{name}", serveAsset)
@@ -83,11 +83,11 @@ func New(cfg Config) (*Handler, error) {
 // Listen returns the listener whose connections the page is to be served on:
 // those that have not shown the cookie are few. ConnContext has to be that of
 // the server.
-func (h *Handler) Listen(l net.Listener) net.Listener { return guestListener{l, h.guests} }
+func (h *Handler) Listen(l net.Listener) net.Listener { return limitedListener{l, h.connLimit} }
 
 // ConnContext notes which connection a request comes on. It is for http.Server.
 func (h *Handler) ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, guestKey{}, c)
+	return context.WithValue(ctx, connKey{}, c)
 }
 
 func (h *Handler) serveOverview(w http.ResponseWriter, r *http.Request) {
