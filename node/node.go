@@ -97,8 +97,8 @@ func (n *Node) First() bool { return n.fresh }
 // has none. Call it after Ready.
 func (n *Node) WebURL() string { return n.service.webURL }
 
-// lodge reserves what workers live in and run as.
-func (n *Node) lodge() (release func(), err error) {
+// acquireResources reserves the directory of workers and the users that they run as.
+func (n *Node) acquireResources() (release func(), err error) {
 	o := &n.cfg.Owner
 	if n.work, release, err = openWork(n.state, n.cfg.Work, n.creds.ID(), passers(o, n.cfg.Seams.Runner.Enforces())); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (n *Node) lodge() (release func(), err error) {
 	}, nil
 }
 
-// leave gives back what startNetwork has made.
-func (n *Node) leave() {
+// release gives back what startNetwork has made.
+func (n *Node) releaseResources() {
 	if n.closeRunner != nil {
 		n.closeRunner()
 	}
@@ -162,7 +162,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer disk.stop(nil)
 	network := newGroup(context.WithoutCancel(ctx))
 	defer network.stop(nil)
-	defer n.leave()
+	defer n.releaseResources()
 	peers, err := n.startNetwork(network, sockets, seeds)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.alone(ctx, seeds); err != nil || ctx.Err() != nil {
 		return err
 	}
-	release, err := n.lodge()
+	release, err := n.acquireResources()
 	if err != nil {
 		return err
 	}

@@ -35,15 +35,15 @@ const (
 	maxTwinAsk = 4 << 10         // bytes of a question or an answer
 )
 
-// life is one process of a node, as its twin sees it.
-type life struct {
+// incarnation is one process with a node's identity, as another one sees it.
+type incarnation struct {
 	Started int64  `json:"s"` // nanoseconds since 1970, by its own clock
 	Settled bool   `json:"d"` // it has looked for twins and begun its work
 	Nonce   []byte `json:"n"` // decides between two that began together
 }
 
-// yields reports whether this life has to end, rather than the other.
-func (l life) yields(to life) bool {
+// yields reports whether this incarnation has to end, rather than the other.
+func (l incarnation) yields(to incarnation) bool {
 	if l.Settled != to.Settled {
 		return !l.Settled
 	}
@@ -52,16 +52,16 @@ func (l life) yields(to life) bool {
 
 // twinAsk is the question. Whoever gets a challenge of its own has met itself.
 type twinAsk struct {
-	Challenge []byte `json:"c"`
-	Life      life   `json:"l"`
+	Challenge []byte      `json:"c"`
+	Life      incarnation `json:"l"`
 }
 
-// twinTold is the answer: to a node of the same identity the life that it has
+// twinTold is the answer: to a node of the same identity the incarnation that it has
 // met, to others where a node of theirs is known.
 type twinTold struct {
-	Self bool     `json:"me,omitempty"`
-	Life *life    `json:"l,omitempty"`
-	At   []string `json:"a,omitempty"`
+	Self bool         `json:"me,omitempty"`
+	Life *incarnation `json:"l,omitempty"`
+	At   []string     `json:"a,omitempty"`
 }
 
 // twins finds out whether another node has this one's identity. Only a node
@@ -77,7 +77,7 @@ type twins struct {
 	over  chan error    // why this node has to go
 
 	mu    sync.Mutex // guards what follows
-	life  life
+	life  incarnation
 	asked map[string]bool // challenges on their way
 	told  bool            // of a twin that has to go
 }
@@ -85,7 +85,7 @@ type twins struct {
 func newTwins(self vicinity.ID, state stateDir, started time.Time, p *peers, log zerolog.Logger) *twins {
 	t := &twins{
 		self: self, state: string(state), peers: p, log: log, hints: make(chan []string, 1), over: make(chan error, 1),
-		life: life{Started: started.UnixNano(), Nonce: make([]byte, 16)}, asked: map[string]bool{},
+		life: incarnation{Started: started.UnixNano(), Nonce: make([]byte, 16)}, asked: map[string]bool{},
 		known: func(id vicinity.ID) []string {
 			m, _ := p.overlay.Member(id)
 			return m.Addrs
@@ -215,7 +215,7 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 }
 
 // met is called with the life of a node that has this one's key.
-func (t *twins) met(other life, addr string) {
+func (t *twins) met(other incarnation, addr string) {
 	t.mu.Lock()
 	yields, told := t.life.yields(other), t.told
 	t.told = true

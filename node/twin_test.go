@@ -209,7 +209,7 @@ func TestFalseHintsStopNobody(t *testing.T) {
 	// A member that says whatever it likes of others.
 	b.net.twins.known = func(vicinity.ID) []string { return []string{relay, silent, self, "127.0.0.1:1", "nonsense"} }
 	b.net.twins.mu.Lock()
-	b.net.twins.life = life{Settled: true}
+	b.net.twins.life = incarnation{Settled: true}
 	b.net.twins.mu.Unlock()
 	a.net.twins.look(t.Context(), []string{silent, relay, self, "127.0.0.1:1", b.net.overlay.Self().Addrs[0], "", "nonsense"})
 	select {
@@ -272,7 +272,7 @@ func TestAlone(t *testing.T) {
 // up, stops nobody; a question of a twin counts whenever it comes.
 func TestOwnQuestionThatComesLateStopsNobody(t *testing.T) {
 	a := newTwins("self", "", time.Unix(2, 0), nil, zerolog.Nop())
-	ask := func(l life) twinTold {
+	ask := func(l incarnation) twinTold {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodPost, pathTwin, bytes.NewReader(codec.MustMarshal(twinAsk{[]byte("forgotten"), l})))
 		w := httptest.NewRecorder()
@@ -289,14 +289,14 @@ func TestOwnQuestionThatComesLateStopsNobody(t *testing.T) {
 			t.Errorf("its own question was answered with %+v, and %d reasons to stop", told, len(a.over))
 		}
 	}
-	if ask(life{Started: 1, Settled: true, Nonce: []byte("other")}); len(a.over) != 1 {
+	if ask(incarnation{Started: 1, Settled: true, Nonce: []byte("other")}); len(a.over) != 1 {
 		t.Error("an older twin did not stop it")
 	}
 }
 
 // Of two lives exactly one yields, whatever their clocks say.
 func TestOneOfTwoTwinsYields(t *testing.T) {
-	lives := []life{
+	lives := []incarnation{
 		{Started: 1, Settled: true, Nonce: []byte("b")}, {Started: 1, Settled: true, Nonce: []byte("c")}, {Started: 2, Settled: true, Nonce: []byte("a")},
 		{Started: 0, Nonce: []byte("a")}, {Started: 3, Nonce: []byte("d")},
 	}

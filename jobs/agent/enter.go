@@ -22,8 +22,8 @@ import (
 // visits are of those who want to run something beside a worker.
 type visits struct {
 	s       *Service
-	beside  *crowd // workers here
-	relayed *crowd // for other nodes
+	beside  *keyedLimit // workers here
+	relayed *keyedLimit // for other nodes
 	recent  *executor.Recent
 }
 
@@ -196,11 +196,11 @@ func entered(st *jobs.Status, rank int) (w *jobs.WorkerStatus, within time.Durat
 // about workers here.
 func (v visits) asked(ctx context.Context, from vicinity.ID, e peer.Entry, in io.Reader, out io.Writer) error {
 	s := v.s
-	if !v.relayed.enter(e.Job, maxRelayed, maxRelayed) {
+	if !v.relayed.acquire(e.Job, maxRelayed, maxRelayed) {
 		return fmt.Errorf("%w: node %s passes on %d commands already, as many as it may: try again when some have ended",
 			jobs.ErrRefused, s.self.ID.Short(), maxRelayed)
 	}
-	defer v.relayed.leave(e.Job)
+	defer v.relayed.release(e.Job)
 	switch {
 	case e.Host != "" && e.Job.Origin() == s.self.ID:
 		return v.meet(ctx, from, e, in, out)
@@ -257,11 +257,11 @@ func (v visits) here(ctx context.Context, e peer.Entry, in io.Reader, out io.Wri
 	if err != nil {
 		return fmt.Errorf("%w: %w", jobs.ErrRefused, err)
 	}
-	if !v.beside.enter(e.Job, maxBeside, maxRelayed) {
+	if !v.beside.acquire(e.Job, maxBeside, maxRelayed) {
 		return fmt.Errorf("%w: %d commands run beside the workers of job %s at node %s, as many as may: end some",
 			jobs.ErrRefused, maxBeside, e.Job.Short(), s.self.ID.Short())
 	}
-	defer v.beside.leave(e.Job)
+	defer v.beside.release(e.Job)
 	conn, err := w.Enter(ctx, start)
 	if errors.Is(err, process.ErrNotEntered) {
 		return fmt.Errorf("%w: %w", jobs.ErrNotRunning, err)

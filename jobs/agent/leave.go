@@ -14,23 +14,22 @@ func (s *Service) away() time.Duration {
 	return max(min(wire.AwayLease, s.cfg.Workers.NodeLimit), time.Millisecond)
 }
 
-// settle waits until all origins know what becomes of their workers here; for
-// those that must end first at most so long, and for the others at most a
-// little.
-func (s *Service) settle() {
-	var told <-chan time.Time
+// awaitReports waits until all origins have the reports of their workers here: for workers that
+// must end first at most StopGrace and twice LeaveWait, for the others at most LeaveWait.
+func (s *Service) awaitReports() {
+	var waited <-chan time.Time
 	limit := time.After(participant.StopGrace + 2*wire.LeaveWait)
 	for {
 		changed, left, ending := s.unsettled()
 		if left == 0 {
 			return
 		}
-		if ending == 0 && told == nil {
-			told = time.After(wire.LeaveWait)
+		if ending == 0 && waited == nil {
+			waited = time.After(wire.LeaveWait)
 		}
 		select {
 		case <-changed:
-		case <-told:
+		case <-waited:
 			return
 		case <-limit:
 			return
@@ -58,8 +57,8 @@ func (s *Service) unsettled() (changed <-chan struct{}, left, ending int) {
 	return changed, left, ending
 }
 
-// bequeath says what a stopped node leaves behind.
-func (s *Service) bequeath() {
+// logLeftovers logs which workers a stopped node leaves behind.
+func (s *Service) logLeftovers() {
 	running, ended := s.leftovers()
 	switch {
 	case running > 0 && s.cfg.Workers.NodeLimit > 0:
@@ -71,8 +70,8 @@ func (s *Service) bequeath() {
 	}
 }
 
-// leftovers counts the workers of which something is left to the next life of
-// this node: those that run, and those that have ended. The loop has ended.
+// leftovers counts the workers that the next run of this node takes up: those that run, and
+// those that have ended. The loop has ended.
 func (s *Service) leftovers() (running, ended int) {
 	for _, w := range s.core.Part.Works {
 		for _, k := range w.Workers {

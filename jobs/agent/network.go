@@ -25,7 +25,7 @@ func (s *Service) perform(a core.Action) {
 		s.overlay.Extend(e.Flood, e.Rim)
 	case core.DoConnect:
 		s.overlay.Learn(e.To, e.Addrs)
-		if s.ahead.due(time.Now(), e.To) {
+		if s.preconnects.due(time.Now(), e.To) {
 			s.loop.Go(func() { connect(s.loop.Stopped, s.peers, e.To) })
 		}
 	case primary.DoProbe:

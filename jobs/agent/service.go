@@ -99,9 +99,9 @@ type Service struct {
 	visits     // of who runs more beside workers
 
 	// Owned by the loop.
-	core  *core.Core
-	exec  *executor.Executor
-	ahead ahead
+	core        *core.Core
+	exec        *executor.Executor
+	preconnects preconnects
 
 	clocks *clocks // of other nodes; it has a mutex of its own
 }
@@ -115,11 +115,11 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, self: cfg.Self, overlay: cfg.Overlay, store: cfg.Store, log: cfg.Log,
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client, Sessions: cmp.Or(cfg.Sessions, cfg.Client)}, dropped: &peer.Counters{},
-		clocks: newClocks(time.Now()), ahead: ahead{},
+		clocks: newClocks(time.Now()), preconnects: preconnects{},
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, w.KeepFree, cfg.Cores
-	s.visits = visits{s, &crowd{}, &crowd{}, executor.NewRecent(cfg.Store)}
+	s.visits = visits{s, &keyedLimit{}, &keyedLimit{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
@@ -168,24 +168,24 @@ func (s *Service) Run(ctx context.Context) error {
 		s.core.Leave(time.Now(), s.away())
 	})
 	s.loop.Leave()
-	s.settle()
+	s.awaitReports()
 	s.loop.Stop()
 	s.loop.Wait()
 	s.exec.Leave()
 	s.own.Close()
-	s.bequeath()
+	s.logLeftovers()
 	return failure
 }
 
-// wakeful is how often the loop looks at the clock while nodes work for this one's
-// jobs, so that it knows whether it has slept.
-const wakeful = time.Second
+// pollInterval is how often the loop reads the clock while nodes work for this one's jobs, so
+// that it notices a pause of the process.
+const pollInterval = time.Second
 
 // owner is a Service as its loop sees it.
 type owner struct{ s *Service }
 
-// Overslept gives the nodes that work for the jobs their time to report anew.
-func (o owner) Overslept() { o.s.core.Overslept(time.Now()) }
+// Stalled gives the nodes that work for the jobs their time to report anew.
+func (o owner) Stalled() { o.s.core.Overslept(time.Now()) }
 
 // Due does what the core wants done, and what else has come.
 func (o owner) Due() {
@@ -193,7 +193,7 @@ func (o owner) Due() {
 	for {
 		before := time.Now()
 		list, news := s.core.Advance(before)
-		if now := time.Now(); now.Sub(before) >= wakeful { // nor was it awake for as long
+		if now := time.Now(); now.Sub(before) >= pollInterval { // the loop itself took as long
 			s.core.Overslept(now)
 		}
 		if news {
@@ -213,7 +213,7 @@ func (o owner) Due() {
 func (o owner) Wake() time.Time {
 	at := agenda.Earlier(o.s.core.Wake(), o.s.own.Wake())
 	if o.s.core.Busy > 0 {
-		at = agenda.Earlier(at, time.Now().Add(wakeful))
+		at = agenda.Earlier(at, time.Now().Add(pollInterval))
 	}
 	return at
 }

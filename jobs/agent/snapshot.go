@@ -25,10 +25,10 @@ func (v visits) Snapshot(ctx context.Context, id jobs.ID, rank int, globs []stri
 	if id.Origin() != s.self.ID {
 		return s.peers.Snapshot(ctx, id.Origin(), &m)
 	}
-	if !v.relayed.enter(id, maxBeside, maxRelayed) {
+	if !v.relayed.acquire(id, maxBeside, maxRelayed) {
 		return out, fmt.Errorf("%w: node %s fetches as many files of ranks that run as it may: try again", jobs.ErrRefused, s.self.ID.Short())
 	}
-	defer v.relayed.leave(id)
+	defer v.relayed.release(id)
 	st, _, err := s.Status(id)
 	if err != nil {
 		return out, err

@@ -65,7 +65,7 @@ type asOwner struct{}
 
 func (asOwner) Due()            {}
 func (asOwner) Wake() time.Time { return time.Time{} }
-func (asOwner) Overslept()      {}
+func (asOwner) Stalled()        {}
 
 // A node that starts does not wait until all that was left of workers is removed; who gets
 // the place of one does.

@@ -40,17 +40,17 @@ type Owner interface {
 	Due()
 	// Wake returns when Due is to be called by itself; zero = never.
 	Wake() time.Time
-	// Overslept tells that nothing could be heard for a while, because the process
+	// Stalled reports that no message could be received for a while, because the process
 	// was paused, or has just been started.
-	Overslept()
+	Stalled()
 }
 
 // backlog is how many functions may wait before Post does.
 const backlog = 1024
 
-// drowsy is how late the loop may be before it counts as asleep: the machine was too
+// stallLimit is how late the loop may be before it counts as stalled: the machine was too
 // busy, or the process was paused.
-const drowsy = time.Second
+const stallLimit = time.Second
 
 // New makes a loop that does not run yet.
 func New(log zerolog.Logger) *Loop {
@@ -108,17 +108,17 @@ func (l *Loop) Failed() <-chan error { return l.failed }
 func (l *Loop) run(o Owner) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	o.Overslept() // nobody could be heard before
+	o.Stalled() // no message could be received before
 	for {
 		select {
 		case f := <-l.inbox:
-			l.rouse(o)
+			l.checkStall(o)
 			f()
 		case <-timer.C:
 		case <-l.Stopped.Done():
 			return
 		}
-		l.rouse(o)
+		l.checkStall(o)
 		o.Due()
 		if l.next = o.Wake(); !l.next.IsZero() {
 			l.next = agenda.Later(l.next, time.Now())
@@ -129,16 +129,16 @@ func (l *Loop) run(o Owner) {
 	}
 }
 
-// rouse looks whether the loop has slept too long, before anything else sees what
-// time it is.
-func (l *Loop) rouse(o Owner) {
+// checkStall reports to the owner if the loop runs too late, before anything else reads the
+// clock.
+func (l *Loop) checkStall(o Owner) {
 	now := time.Now()
-	if l.next.IsZero() || now.Before(l.next.Add(drowsy)) {
+	if l.next.IsZero() || now.Before(l.next.Add(stallLimit)) {
 		return
 	}
 	l.log.Warn().Msgf("this node was paused, or too busy to run, for %v", now.Sub(l.next).Round(time.Millisecond))
 	l.next = now
-	o.Overslept()
+	o.Stalled()
 }
 
 // Post has f called, unless the loop has ended.

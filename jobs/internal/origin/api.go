@@ -93,7 +93,7 @@ func (a *API) gather(ctx context.Context, id jobs.ID, most time.Duration) {
 func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	err = a.own.inJob(id, func(j *job) {
 		e = j.Primary.Explain(time.Now())
-		if text := j.hindrance(a.own.cfg.Journal); text != "" && !e.State.Final() {
+		if text := j.problem(a.own.cfg.Journal); text != "" && !e.State.Final() {
 			e.Summary = text
 		}
 	})

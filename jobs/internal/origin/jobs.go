@@ -148,7 +148,7 @@ func (o *Jobs) view(j *job) (jobs.Status, uint64) {
 	st.Damaged = j.output.Damage(&j.Primary.Rec, -1)
 	st.Size = j.size()
 	st.Earlier = j.output.Earlier(&j.Primary.Rec)
-	if text := j.hindrance(o.cfg.Journal); text != "" && !st.State.Final() {
+	if text := j.problem(o.cfg.Journal); text != "" && !st.State.Final() {
 		st.Reason = text
 	}
 	if j.ending() {

@@ -14,10 +14,10 @@ import (
 
 // A node passes on so many at a time, and no more.
 func TestRelayedAreBounded(t *testing.T) {
-	v := visits{s: &Service{self: vicinity.Member{ID: jobtest.Node(1)}}, relayed: &crowd{}}
+	v := visits{s: &Service{self: vicinity.Member{ID: jobtest.Node(1)}}, relayed: &keyedLimit{}}
 	id := jobs.ID("aaaaa@" + jobtest.Node(1))
 	for range maxRelayed {
-		if !v.relayed.enter("a@b", maxRelayed, maxRelayed) {
+		if !v.relayed.acquire("a@b", maxRelayed, maxRelayed) {
 			t.Fatal("not as many as may be")
 		}
 	}
@@ -26,7 +26,7 @@ func TestRelayedAreBounded(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	for range maxBeside {
-		v.relayed.enter(id, maxBeside, 2*maxRelayed)
+		v.relayed.acquire(id, maxBeside, 2*maxRelayed)
 	}
 	if _, err := v.Snapshot(t.Context(), id, 0, []string{"*"}); !errors.Is(err, jobs.ErrRefused) || !strings.Contains(err.Error(), "as many files") {
 		t.Errorf("one more snapshot: %v", err)
@@ -34,20 +34,20 @@ func TestRelayedAreBounded(t *testing.T) {
 }
 
 func TestCrowd(t *testing.T) {
-	var c crowd
+	var c keyedLimit
 	got := ""
-	enter := func(id jobs.ID) { got += fmt.Sprint(" ", id, c.enter(id, 2, 3)) }
+	enter := func(id jobs.ID) { got += fmt.Sprint(" ", id, c.acquire(id, 2, 3)) }
 	enter("a")
 	enter("a")
 	enter("a") // its job has enough
 	enter("b")
 	enter("b") // all have
-	c.leave("a")
+	c.release("a")
 	enter("b")
 	enter("a")
-	c.leave("b")
-	c.leave("b")
-	c.leave("a")
+	c.release("b")
+	c.release("b")
+	c.release("a")
 	if want := " atrue atrue afalse btrue bfalse btrue afalse"; got != want || c.all != 0 || len(c.of) != 0 {
 		t.Errorf("got%s, want%s; left %+v", got, want, &c)
 	}

@@ -26,7 +26,7 @@ func TestConnect(t *testing.T) {
 }
 
 func TestConnectionsAheadAreMadeOnce(t *testing.T) {
-	a, now := ahead{}, jobtest.Start
+	a, now := preconnects{}, jobtest.Start
 	for _, c := range []struct {
 		node  int
 		after time.Duration
@@ -37,13 +37,13 @@ func TestConnectionsAheadAreMadeOnce(t *testing.T) {
 			t.Errorf("node %d after %v more: %v", c.node, c.after, got)
 		}
 	}
-	for n := range maxAhead {
+	for n := range maxPreconnects {
 		a.due(now, jobtest.Node(n))
 	}
-	if len(a) != maxAhead || a.due(now, jobtest.Node(maxAhead+1)) {
+	if len(a) != maxPreconnects || a.due(now, jobtest.Node(maxPreconnects+1)) {
 		t.Errorf("%d are kept", len(a))
 	}
-	if now = now.Add(connectionLasts); !a.due(now, jobtest.Node(maxAhead+1)) || len(a) != 1 {
+	if now = now.Add(connectionLasts); !a.due(now, jobtest.Node(maxPreconnects+1)) || len(a) != 1 {
 		t.Errorf("then %d are kept", len(a))
 	}
 }

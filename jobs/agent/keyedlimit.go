@@ -12,16 +12,16 @@ const (
 	maxRelayed = 1024 // that other nodes have begun here, or are passed on for them
 )
 
-// crowd counts who is there, by job and together. Its zero value is empty.
-type crowd struct {
+// keyedLimit is a semaphore for each job, and one for all. Its zero value is free.
+type keyedLimit struct {
 	mu  sync.Mutex
 	of  map[jobs.ID]int
 	all int
 }
 
-// enter lets one more of a job in, if there are fewer than most, and fewer than all of all
-// jobs. It must leave then.
-func (c *crowd) enter(id jobs.ID, most, all int) bool {
+// acquire takes a place for a job, if it has fewer than most, and all jobs have fewer than all. The
+// caller must release it then.
+func (c *keyedLimit) acquire(id jobs.ID, most, all int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[id] >= most || c.all >= all {
@@ -35,7 +35,7 @@ func (c *crowd) enter(id jobs.ID, most, all int) bool {
 	return true
 }
 
-func (c *crowd) leave(id jobs.ID) {
+func (c *keyedLimit) release(id jobs.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all--

@@ -11,8 +11,8 @@ import (
 	"zorilla/jobs/journal"
 )
 
-// hindrance says what keeps the origin from its part of a job, or "".
-func (j *job) hindrance(events journal.Journal) string {
+// problem returns what keeps the origin from its part of a job, or "".
+func (j *job) problem(events journal.Journal) string {
 	if len(j.Steps) > 0 && events.Stalled() != nil {
 		return diskFull + ": nothing can be written down"
 	}
