@@ -40,7 +40,7 @@ type Node struct {
 	users    *users.Block // of jobs; nil = none
 	ports    *ports.Book  // of workers; nil = none
 	creds    *trust.Credentials
-	fresh    bool // its key was made in this life
+	fresh    bool // its key was made in this run
 	invite   trust.Secret
 	net      *network
 	store    transfer.PinStore
@@ -89,7 +89,7 @@ func (n *Node) Self() vicinity.Member { return n.net.overlay.Self() }
 // Vicinity tells who is near. Call it after Ready.
 func (n *Node) Vicinity() *vicinity.Table { return n.net.near }
 
-// First reports whether the node's key was made in this life. Call it after
+// First reports whether the node's key was made in this run. Call it after
 // Ready.
 func (n *Node) First() bool { return n.fresh }
 

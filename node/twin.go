@@ -52,16 +52,16 @@ func (l incarnation) yields(to incarnation) bool {
 
 // twinAsk is the question. Whoever gets a challenge of its own has met itself.
 type twinAsk struct {
-	Challenge []byte      `json:"c"`
-	Life      incarnation `json:"l"`
+	Challenge   []byte      `json:"c"`
+	Incarnation incarnation `json:"l"`
 }
 
 // twinTold is the answer: to a node of the same identity the incarnation that it has
 // met, to others where a node of theirs is known.
 type twinTold struct {
-	Self bool         `json:"me,omitempty"`
-	Life *incarnation `json:"l,omitempty"`
-	At   []string     `json:"a,omitempty"`
+	Self        bool         `json:"me,omitempty"`
+	Incarnation *incarnation `json:"l,omitempty"`
+	At          []string     `json:"a,omitempty"`
 }
 
 // twins finds out whether another node has this one's identity. Only a node
@@ -76,22 +76,22 @@ type twins struct {
 	hints chan []string // addresses at which others say that this node is
 	over  chan error    // why this node has to go
 
-	mu    sync.Mutex // guards what follows
-	life  incarnation
-	asked map[string]bool // challenges on their way
-	told  bool            // of a twin that has to go
+	mu          sync.Mutex // guards what follows
+	incarnation incarnation
+	asked       map[string]bool // challenges on their way
+	told        bool            // of a twin that has to go
 }
 
 func newTwins(self vicinity.ID, state stateDir, started time.Time, p *peers, log zerolog.Logger) *twins {
 	t := &twins{
 		self: self, state: string(state), peers: p, log: log, hints: make(chan []string, 1), over: make(chan error, 1),
-		life: incarnation{Started: started.UnixNano(), Nonce: make([]byte, 16)}, asked: map[string]bool{},
+		incarnation: incarnation{Started: started.UnixNano(), Nonce: make([]byte, 16)}, asked: map[string]bool{},
 		known: func(id vicinity.ID) []string {
 			m, _ := p.overlay.Member(id)
 			return m.Addrs
 		},
 	}
-	crand.Read(t.life.Nonce)
+	crand.Read(t.incarnation.Nonce)
 	return t
 }
 
@@ -115,7 +115,7 @@ func (t *twins) alone(ctx context.Context, addrs []string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.life.Settled = true
+	t.incarnation.Settled = true
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 	crand.Read(challenge)
 	t.mu.Lock()
 	t.asked[string(challenge)] = true
-	question := codec.MustMarshal(twinAsk{challenge, t.life})
+	question := codec.MustMarshal(twinAsk{challenge, t.incarnation})
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
@@ -208,16 +208,16 @@ func (t *twins) ask(ctx context.Context, addr string) (told twinTold) {
 		return twinTold{}
 	case id != t.self:
 		return twinTold{At: append([]string{}, told.At...)}
-	case !told.Self && told.Life != nil:
-		t.met(*told.Life, addr)
+	case !told.Self && told.Incarnation != nil:
+		t.met(*told.Incarnation, addr)
 	}
 	return twinTold{}
 }
 
-// met is called with the life of a node that has this one's key.
+// met is called with the incarnation of a node that has this one's key.
 func (t *twins) met(other incarnation, addr string) {
 	t.mu.Lock()
-	yields, told := t.life.yields(other), t.told
+	yields, told := t.incarnation.yields(other), t.told
 	t.told = true
 	t.mu.Unlock()
 	switch {
@@ -246,15 +246,15 @@ func (t *twins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		told.At = t.known(id)
 	} else {
 		t.mu.Lock()
-		mine := t.life
-		told.Self, told.Life = t.asked[string(ask.Challenge)], &mine
+		mine := t.incarnation
+		told.Self, told.Incarnation = t.asked[string(ask.Challenge)], &mine
 		t.mu.Unlock()
 		// A question of this node's own that was held up on its way comes when the
-		// challenge is forgotten. A copy of the process, whose life is the same,
+		// challenge is forgotten. A copy of the process, whose incarnation is the same,
 		// learns from the answer that it is not alone.
-		if !told.Self && !bytes.Equal(ask.Life.Nonce, mine.Nonce) {
+		if !told.Self && !bytes.Equal(ask.Incarnation.Nonce, mine.Nonce) {
 			host, _, _ := net.SplitHostPort(r.RemoteAddr)
-			t.met(ask.Life, host)
+			t.met(ask.Incarnation, host)
 		}
 	}
 	w.Write(codec.MustMarshal(told))

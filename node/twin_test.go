@@ -209,7 +209,7 @@ func TestFalseHintsStopNobody(t *testing.T) {
 	// A member that says whatever it likes of others.
 	b.net.twins.known = func(vicinity.ID) []string { return []string{relay, silent, self, "127.0.0.1:1", "nonsense"} }
 	b.net.twins.mu.Lock()
-	b.net.twins.life = incarnation{Settled: true}
+	b.net.twins.incarnation = incarnation{Settled: true}
 	b.net.twins.mu.Unlock()
 	a.net.twins.look(t.Context(), []string{silent, relay, self, "127.0.0.1:1", b.net.overlay.Self().Addrs[0], "", "nonsense"})
 	select {
@@ -284,8 +284,8 @@ func TestOwnQuestionThatComesLateStopsNobody(t *testing.T) {
 		return told
 	}
 	for _, settled := range []bool{false, true} {
-		a.life.Settled = settled
-		if told := ask(a.life); told.Self || told.Life == nil || len(a.over) > 0 {
+		a.incarnation.Settled = settled
+		if told := ask(a.incarnation); told.Self || told.Incarnation == nil || len(a.over) > 0 {
 			t.Errorf("its own question was answered with %+v, and %d reasons to stop", told, len(a.over))
 		}
 	}

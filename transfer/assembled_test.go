@@ -55,8 +55,8 @@ func newStation(t *testing.T, seed uint64, files map[string]string) *station {
 // send is a fetch of those chunks that are not there.
 func (s *station) send(chunks []transfer.Chunk) {
 	s.t.Helper()
-	settle := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
-	defer settle()
+	done := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
+	defer done()
 	s.rnd.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 	for _, c := range chunks {
 		if s.store.Has(c.Hash) || s.store.Keep(c.Hash, false) {
@@ -250,7 +250,7 @@ func TestFetchKeepsToTheLimit(t *testing.T) {
 	s := newStation(t, seeds.One(t), map[string]string{"large": noise(rand.New(rand.NewPCG(11, 11)), 8*transfer.ChunkSize)})
 	s.store, s.dir = nil, t.TempDir()
 	s.store = openDir(t, s.dir, 2*transfer.ChunkSize)
-	settle := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
+	done := s.store.Expect(&s.tree, s.rnd.IntN(2) == 0)
 	for _, c := range s.tree.DistinctChunks() {
 		data, err := s.from.Get(c.Hash, nil)
 		if err = errors.Join(err, s.store.Put(c.Hash, data)); err != nil {
@@ -262,7 +262,7 @@ func TestFetchKeepsToTheLimit(t *testing.T) {
 			}
 		}
 	}
-	settle()
+	done()
 	other := noise(rand.New(rand.NewPCG(12, 12)), transfer.ChunkSize)
 	for _, end := range []string{"x", "y"} {
 		if err := s.store.Put(transfer.HashOf([]byte(other+end)), []byte(other+end)); err != nil {
@@ -398,7 +398,7 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 		wg.Go(func() {
 			for i := range 4 {
 				work := filepath.Join(works, fmt.Sprint(g, "-", i), "work")
-				settle := s.store.Expect(&s.tree, true)
+				done := s.store.Expect(&s.tree, true)
 				for _, c := range chunks {
 					if s.store.Has(c.Hash) || s.store.Keep(c.Hash, false) {
 						continue
@@ -407,7 +407,7 @@ func TestAssembledFilesAmongMany(t *testing.T) {
 						t.Error("a chunk is not to be had, or cannot be put")
 					}
 				}
-				settle()
+				done()
 				err := s.tree.WriteTo(t.Context(), s.store, work, transfer.How{Give: true})
 				if err != nil && !errors.Is(err, transfer.ErrNotFound) {
 					t.Error(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // Expect implements WholeFiles.
-func (s *DirStore) Expect(m *Manifest, writeBack bool) (settle func()) {
+func (s *DirStore) Expect(m *Manifest, writeBack bool) (done func()) {
 	return assembler{s}.expect(m, writeBack)
 }
 
@@ -30,7 +30,7 @@ func (s assembler) home(name string) string {
 	return at // which Check refuses
 }
 
-func (s assembler) expect(m *Manifest, writeBack bool) (settle func()) {
+func (s assembler) expect(m *Manifest, writeBack bool) (done func()) {
 	var all []*backing
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.bundle == nil && len(e.Chunks) > 1 {
@@ -44,7 +44,7 @@ func (s assembler) expect(m *Manifest, writeBack bool) (settle func()) {
 	}
 	return func() {
 		for _, c := range all {
-			s.settle(c)
+			s.endFetch(c)
 		}
 		s.sweep()
 	}
@@ -172,8 +172,8 @@ func (s assembler) make(c *backing) error {
 	return nil
 }
 
-// settle is for the end of a fetch.
-func (s assembler) settle(c *backing) {
+// endFetch is for the end of a fetch.
+func (s assembler) endFetch(c *backing) {
 	c.own.moves.Lock()
 	defer c.own.moves.Unlock()
 	info, err := os.Lstat(c.Path)

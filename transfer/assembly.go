@@ -152,7 +152,7 @@ func (x *index) filled(h Hash, p chunkPlace) {
 		return
 	}
 	x.attach(it, ref{from: p.of, at: int64(p.i) * ChunkSize, length: int64(chunkLen(p.of.Stamp.Size, p.i))})
-	x.loosenUnpinned(it)
+	x.releaseUnpinned(it)
 }
 
 // seal notes the stamp of a file that nobody writes to now.
@@ -187,7 +187,7 @@ func (x *index) found(c *backing, there func(i int) bool) {
 		}
 		if it := x.item(h); it.in(c) == nil {
 			x.attach(it, ref{from: c, at: int64(i) * ChunkSize, length: int64(chunkLen(c.Stamp.Size, i))})
-			x.loosenUnpinned(it)
+			x.releaseUnpinned(it)
 		}
 	}
 	x.list(c)

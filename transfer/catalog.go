@@ -228,7 +228,7 @@ func (s *MemStore) Refer(File, Reference) error { return ErrElsewhere }
 func (s *MemStore) Keep(h Hash, _ bool) bool { return s.Has(h) }
 
 // Expect implements WholeFiles.
-func (s *MemStore) Expect(*Manifest, bool) (settle func()) { return func() {} }
+func (s *MemStore) Expect(*Manifest, bool) (done func()) { return func() {} }
 
 // Give implements WholeFiles.
 func (s *MemStore) Give(*Entry, *os.Root, string, fs.FileMode) bool { return false }
@@ -260,12 +260,12 @@ func (s *MemStore) Verify(context.Context) (Checked, error) {
 func (s *MemStore) Prune() Pruned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := Pruned{Bytes: s.index.looseSum}
+	p := Pruned{Bytes: s.index.evictableSum}
 	for _, h := range s.index.evict(0) {
 		delete(s.blobs, h)
 		p.Blobs++
 	}
-	p.Bytes -= s.index.looseSum
+	p.Bytes -= s.index.evictableSum
 	return p
 }
 

@@ -276,9 +276,9 @@ func (s *DirStore) Discard(owner string) {
 // Prune implements Keeper. Before eviction starts it is not known what is needed.
 func (s *DirStore) Prune() Pruned {
 	s.mu.Lock()
-	before := s.index.looseSum
+	before := s.index.evictableSum
 	victims := s.index.evict(0)
-	p := Pruned{Blobs: len(victims), Bytes: before - s.index.looseSum}
+	p := Pruned{Blobs: len(victims), Bytes: before - s.index.evictableSum}
 	s.mu.Unlock()
 	s.delete(victims)
 	s.sweep()
@@ -292,7 +292,7 @@ func (s *DirStore) forget(h Hash) {
 	s.sweep()
 }
 
-// evict deletes loose blobs until at most keep bytes of them are left, and
+// evict deletes evictable blobs until at most keep bytes of them are left, and
 // returns how many it deleted. The caller holds no claim.
 func (s *DirStore) evict(keep int64) int {
 	s.mu.Lock()

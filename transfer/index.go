@@ -13,19 +13,19 @@ const blockSize = 4096
 // pinned by whom, and which of the others were not used for longest. It has
 // no lock and does no I/O.
 type index struct {
-	limit    int64 // bytes of loose blobs
-	evicting bool
-	items    map[Hash]*item
-	bytes    int64
-	loose    *list.List // items that nobody pins, least recently used first
-	looseSum int64
-	pins     map[Hash]int // owners by blob, held or not
-	owners   map[string]map[Hash]struct{}
-	stale    []*backing            // of which no blob is held any more
-	holes    []hole                // where blobs were
-	whole    map[Hash]*backing     // assembled files that are in the store, by what is in them
-	away     map[*backing]bool     // those that workers have
-	expected map[Hash][]chunkPlace // where blobs belong that are being fetched
+	limit        int64 // bytes of evictable blobs
+	evicting     bool
+	items        map[Hash]*item
+	bytes        int64
+	evictable    *list.List // items that nobody pins, least recently used first
+	evictableSum int64
+	pins         map[Hash]int // owners by blob, held or not
+	owners       map[string]map[Hash]struct{}
+	stale        []*backing            // of which no blob is held any more
+	holes        []hole                // where blobs were
+	whole        map[Hash]*backing     // assembled files that are in the store, by what is in them
+	away         map[*backing]bool     // those that workers have
+	expected     map[Hash][]chunkPlace // where blobs belong that are being fetched
 }
 
 // item is a blob that is held: in a file of the store, or only in files of others.
@@ -33,7 +33,7 @@ type item struct {
 	hash  Hash
 	own   bool
 	size  int64         // in files of the store, rounded up to whole blocks
-	place *list.Element // in loose; nil while pinned
+	place *list.Element // in evictable; nil while pinned
 	seen  Stamp         // of that file when it was compared with the hash; zero = not in this life
 	safe  bool          // what makes it last is durable
 	refs  []ref
@@ -107,11 +107,11 @@ func newIndex(limit int64) index {
 		limit = DefaultCache
 	}
 	return index{
-		limit:  limit,
-		items:  make(map[Hash]*item),
-		loose:  list.New(),
-		pins:   make(map[Hash]int),
-		owners: make(map[string]map[Hash]struct{}),
+		limit:     limit,
+		items:     make(map[Hash]*item),
+		evictable: list.New(),
+		pins:      make(map[Hash]int),
+		owners:    make(map[string]map[Hash]struct{}),
 
 		whole:    make(map[Hash]*backing),
 		away:     make(map[*backing]bool),
@@ -126,7 +126,7 @@ func blocks(size int64) int64 { return max(1, (size+blockSize-1)/blockSize) * bl
 func (x *index) use(h Hash) bool {
 	it := x.items[h]
 	if it != nil && it.place != nil {
-		x.loose.MoveToBack(it.place)
+		x.evictable.MoveToBack(it.place)
 	}
 	return it != nil && it.lasts()
 }
@@ -149,7 +149,7 @@ func (x *index) add(h Hash, size int64) {
 	}
 	it.own, it.safe = true, false
 	x.grow(it, blocks(size))
-	x.loosenUnpinned(it)
+	x.releaseUnpinned(it)
 }
 
 // grow notes that a blob takes more room in files of the store, or less.
@@ -157,15 +157,15 @@ func (x *index) grow(it *item, by int64) {
 	it.size += by
 	x.bytes += by
 	if it.place != nil {
-		x.looseSum += by
+		x.evictableSum += by
 	}
 }
 
-// loosenUnpinned makes a blob that is held one that may be evicted, if nobody needs it.
-func (x *index) loosenUnpinned(it *item) {
+// releaseUnpinned makes a blob that is held one that may be evicted, if nobody needs it.
+func (x *index) releaseUnpinned(it *item) {
 	if x.pins[it.hash] == 0 {
-		x.fasten(it)
-		x.loosen(it)
+		x.markNeeded(it)
+		x.markEvictable(it)
 	}
 }
 
@@ -182,7 +182,7 @@ func (x *index) refer(o *backing, seen Stamp) {
 		}
 		x.attach(it, ref{o, int64(i) * ChunkSize, int64(chunkLen(o.Stamp.Size, i)), seen})
 		if it.place == nil {
-			x.loosenUnpinned(it)
+			x.releaseUnpinned(it)
 		}
 	}
 	if o.users == 0 {
@@ -262,7 +262,7 @@ func (x *index) remove(h Hash) {
 	if it == nil {
 		return
 	}
-	x.fasten(it)
+	x.markNeeded(it)
 	x.bytes -= it.size
 	delete(x.items, h)
 	for _, r := range it.refs {
@@ -274,31 +274,31 @@ func (x *index) remove(h Hash) {
 // start begins to evict: what is in files of others is no cache.
 func (x *index) start() {
 	x.evicting = true
-	for e := x.loose.Front(); e != nil; {
+	for e := x.evictable.Front(); e != nil; {
 		it := e.Value.(*item)
 		e = e.Next()
 		x.unrefer(it, (*ref).ofOthers)
 	}
 }
 
-// loosen notes that nobody needs a blob now.
-func (x *index) loosen(it *item) {
+// markEvictable notes that nobody needs a blob now.
+func (x *index) markEvictable(it *item) {
 	if x.evicting {
 		if x.unrefer(it, (*ref).ofOthers); x.items[it.hash] == nil {
 			return
 		}
 	}
-	it.place = x.loose.PushBack(it)
-	x.looseSum += it.size
+	it.place = x.evictable.PushBack(it)
+	x.evictableSum += it.size
 }
 
-func (x *index) fasten(it *item) {
+func (x *index) markNeeded(it *item) {
 	if it.place == nil {
 		return
 	}
-	x.loose.Remove(it.place)
+	x.evictable.Remove(it.place)
 	it.place = nil
-	x.looseSum -= it.size
+	x.evictableSum -= it.size
 }
 
 func (x *index) pin(owner string, hashes []Hash) {
@@ -314,7 +314,7 @@ func (x *index) pin(owner string, hashes []Hash) {
 		own[h] = struct{}{}
 		x.pins[h]++
 		if it := x.items[h]; it != nil {
-			x.fasten(it)
+			x.markNeeded(it)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (x *index) unpin(owner string) {
 		}
 		delete(x.pins, h)
 		if it := x.items[h]; it != nil {
-			x.loosen(it)
+			x.markEvictable(it)
 		}
 	}
 	delete(x.owners, owner)
@@ -359,12 +359,12 @@ func (x *index) discard(owner string) (out []Hash) {
 	return out
 }
 
-// evict removes loose blobs, oldest use first, until at most keep bytes of
+// evict removes evictable blobs, oldest use first, until at most keep bytes of
 // them are left, and returns what it removed.
 func (x *index) evict(keep int64) []Hash {
 	var out []Hash
-	for x.evicting && x.looseSum > keep {
-		h := x.loose.Front().Value.(*item).hash
+	for x.evicting && x.evictableSum > keep {
+		h := x.evictable.Front().Value.(*item).hash
 		x.remove(h)
 		out = append(out, h)
 	}
@@ -372,5 +372,5 @@ func (x *index) evict(keep int64) []Hash {
 }
 
 func (x *index) usage() Usage {
-	return Usage{Blobs: len(x.items), Bytes: x.bytes, Pinned: x.bytes - x.looseSum}
+	return Usage{Blobs: len(x.items), Bytes: x.bytes, Pinned: x.bytes - x.evictableSum}
 }

@@ -73,8 +73,8 @@ type Referrer interface {
 type WholeFiles interface {
 	// Expect tells the store that chunks of a tree will be put. It may put those of a large file where
 	// they belong in one file, which Manifest.WriteTo can then give to a worker. With writeBack the disk begins to
-	// write as they come, for who wants to Sync them afterwards. Settle is to be called when no more will come.
-	Expect(m *Manifest, writeBack bool) (settle func())
+	// write as they come, for who wants to Sync them afterwards. The caller calls done when no more will come.
+	Expect(m *Manifest, writeBack bool) (done func())
 	// Give makes the file of an entry that of a worker, which may write to it: at is where to,
 	// absolute, and to its directory. It reports false if that cannot be; then nothing has changed.
 	Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool

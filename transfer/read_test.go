@@ -177,7 +177,7 @@ func TestReadOfWhatAWorkerGets(t *testing.T) {
 		if s.tree, err = transfer.Ingest(t.Context(), s.from, []transfer.Input{{Path: src, Name: "."}}); err != nil {
 			t.Fatal(err)
 		}
-		settle := s.store.Expect(&s.tree, true)
+		done := s.store.Expect(&s.tree, true)
 		chunks := s.tree.DistinctChunks()
 		first, want := chunks[0].Hash, s.files["large"][:transfer.ChunkSize]
 		fill := func(some []transfer.Chunk) {
@@ -192,7 +192,7 @@ func TestReadOfWhatAWorkerGets(t *testing.T) {
 		data, parts, _, err := readParts(s.store, first, func(n int) error {
 			if n == 1 {
 				fill(chunks[1:])
-				settle()
+				done()
 				if work := s.give(); changed {
 					scribble(t, filepath.Join(work, "large"), 5)
 				}

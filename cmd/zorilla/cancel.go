@@ -52,8 +52,8 @@ zorilla cancel --name train       # all that were submitted with -J train`,
 	})
 }
 
-// settle is how long cancel waits for jobs to end: their programs have 5 s.
-const settle = 15 * time.Second
+// jobsEndWithin is how long cancel waits for jobs to end: their programs have 5 s.
+const jobsEndWithin = 15 * time.Second
 
 // ender ends jobs.
 type ender struct {
@@ -73,7 +73,7 @@ func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
 
 // await waits until the jobs have ended, but not for ever.
 func (e *ender) await(client *api.Client, ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settle)
+	ctx, cancel := context.WithTimeout(ctx, jobsEndWithin)
 	defer cancel()
 	for _, job := range e.jobs {
 		var since uint64

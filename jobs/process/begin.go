@@ -339,5 +339,5 @@ func (s *keeper) runTasks(files [3]*os.File) work.Exit {
 	go s.tasks.run()
 	s.loop()
 	closeFiles(files)
-	return s.settle()
+	return s.finishOutput()
 }

@@ -83,7 +83,7 @@ func (s *keeper) run(root string) work.Exit {
 	}
 	s.attend()
 	s.loop()
-	exit := s.settle()
+	exit := s.finishOutput()
 	if s.refused != nil && s.streams[0].size()+s.streams[1].size() == 0 { // else it has begun, and nobody could say so
 		return unstarted(s.refused)
 	}
@@ -347,8 +347,8 @@ func (s *keeper) loop() {
 // unfinished is why an end with 0 is none: mpirun takes it for a failure, too.
 const unfinished = "ended with 0, but without MPI_Finalize: other ranks may wait for it"
 
-// settle completes the output when all processes are gone, and sums up.
-func (s *keeper) settle() work.Exit {
+// finishOutput completes the output when all processes are gone, and sums up.
+func (s *keeper) finishOutput() work.Exit {
 	s.leave()
 	s.control.closeInput()
 	defer s.boundRoom()()

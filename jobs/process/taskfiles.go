@@ -13,9 +13,9 @@ import (
 	"zorilla/transfer"
 )
 
-// settle keeps what is left of a task's output, as far as it may be kept, and reports
+// finishOutput keeps what is left of a task's output, as far as it may be kept, and reports
 // whether it wrote more than that. Nothing of the task is alive.
-func (t *tasks) settle() (over bool, err error) {
+func (t *tasks) finishOutput() (over bool, err error) {
 	if t.s.order.Spec.MaxOutput == 0 {
 		return false, nil
 	}

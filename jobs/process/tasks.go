@@ -238,7 +238,7 @@ func (t *tasks) do(place int) error {
 	if err == nil {
 		code, err = t.await(serial)
 	}
-	over, lost := t.settle()
+	over, lost := t.finishOutput()
 	if lost != nil {
 		return lost
 	}

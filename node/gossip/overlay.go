@@ -205,7 +205,7 @@ const (
 	leaveTimeout = 2 * time.Second
 	// reclaimTime passes before a dead node is believed to be at another
 	// address: long enough for the news of its death to have gone round, which
-	// would else kill its new life as well.
+	// would else kill its new incarnation as well.
 	reclaimTime = 3 * time.Second
 	tcpTimeout  = 10 * time.Second // of memberlist's connections, but for those of probes
 )

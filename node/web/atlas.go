@@ -79,7 +79,7 @@ func (a *atlas) place(nodes []api.NodeInfo, now time.Time) sheet {
 			steps = 90
 		}
 	}
-	settle(points, targets, steps)
+	relax(points, targets, steps)
 	a.aims, a.points = byID(known, targets), byID(known, points)
 	a.sheet = sheet{points: a.points, perMS: perMS}
 	return a.sheet

@@ -189,9 +189,9 @@ func median(points []point, of func(point) float64) float64 {
 	return values[len(values)/2]
 }
 
-// settle moves dots towards their targets and pushes them away from each other
+// relax moves dots towards their targets and pushes them away from each other
 // until none hides another. The result depends on the order of the points only.
-func settle(points, targets []point, steps int) {
+func relax(points, targets []point, steps int) {
 	gap := min(110, max(13, 190/math.Sqrt(float64(len(points)))))
 	for step := range steps {
 		pull := .02

@@ -17,8 +17,8 @@ import (
 	"zorilla/testnet/hosts/lab"
 )
 
-// settle waits until all jobs have ended, with a network that is whole.
-func (p *play) settle(ctx context.Context) error {
+// awaitEnds waits until all jobs have ended, with a network that is whole.
+func (p *play) awaitEnds(ctx context.Context) error {
 	if _, err := lab.Do("heal"); err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (p *play) watched(ctx context.Context, act func() error) error {
 	if err := act(); err != nil {
 		return err
 	}
-	if err := p.settle(ctx); err != nil {
+	if err := p.awaitEnds(ctx); err != nil {
 		return err
 	}
 	stop()

@@ -120,12 +120,12 @@ func (r *run) stirred() {
 	}
 }
 
-// settle tells the plan what became of a request.
-func (r *run) settle(q *swarm.Request, tell func(now time.Time)) {
+// complete reports to the plan how a request ended.
+func (r *run) complete(q *swarm.Request, report func(now time.Time)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.cancels, q)
-	tell(time.Now())
+	report(time.Now())
 	r.stirred()
 }
 
@@ -143,11 +143,11 @@ func (r *run) ask(ctx context.Context, q *swarm.Request) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		r.settle(q, func(now time.Time) { r.plan.Failed(now, q, swarm.Unwanted) })
+		r.complete(q, func(now time.Time) { r.plan.Failed(now, q, swarm.Unwanted) })
 	case errors.As(err, &given):
-		r.settle(q, func(now time.Time) { r.plan.Gave(now, q, r.others(given.To)...) })
+		r.complete(q, func(now time.Time) { r.plan.Gave(now, q, r.others(given.To)...) })
 	case errors.Is(err, ErrOlder):
-		r.settle(q, func(time.Time) { r.plan.Older(q) })
+		r.complete(q, func(time.Time) { r.plan.Older(q) })
 	default:
 		why := swarm.Broken
 		if errors.Is(err, transfer.ErrNotFound) {
@@ -155,7 +155,7 @@ func (r *run) ask(ctx context.Context, q *swarm.Request) {
 		} else if errors.Is(err, transfer.ErrMismatch) {
 			why = swarm.Wrong
 		}
-		r.settle(q, func(now time.Time) {
+		r.complete(q, func(now time.Time) {
 			r.why[vicinity.ID(q.Holder)] = err
 			r.plan.Failed(now, q, why)
 		})
@@ -180,7 +180,7 @@ func (r *run) poll(ctx context.Context, q *swarm.Request) error {
 	}
 	s.Peers = r.others(s.Peers)
 	pause := pollPause + time.Duration(8*len(s.Has))*time.Second>>20
-	r.settle(q, func(now time.Time) { r.plan.Told(now, q, s, pause) })
+	r.complete(q, func(now time.Time) { r.plan.Told(now, q, s, pause) })
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (r *run) any(ctx context.Context, q *swarm.Request) error {
 	}
 	if !useful {
 		p.end()
-		r.settle(q, func(now time.Time) { r.plan.Failed(now, q, swarm.Unwanted) })
+		r.complete(q, func(now time.Time) { r.plan.Failed(now, q, swarm.Unwanted) })
 		return nil
 	}
 	return r.take(q, p)
@@ -261,7 +261,7 @@ func (r *run) take(q *swarm.Request, p *parcel) error {
 // keep puts a chunk that is right into the store.
 func (r *run) keep(q *swarm.Request, data []byte) error {
 	if err := r.x.cfg.Store.PutVerified(r.chunks[q.Chunk].Hash, data); err != nil {
-		r.settle(q, func(now time.Time) {
+		r.complete(q, func(now time.Time) {
 			r.failed = err
 			r.plan.Failed(now, q, swarm.Unwanted)
 		})
@@ -274,7 +274,7 @@ func (r *run) keep(q *swarm.Request, data []byte) error {
 // have notes that a chunk is here.
 func (r *run) have(q *swarm.Request, moved bool) {
 	fresh := false
-	r.settle(q, func(now time.Time) {
+	r.complete(q, func(now time.Time) {
 		left := r.plan.Left()
 		for _, o := range r.plan.Got(now, q) {
 			if cancel := r.cancels[o]; cancel != nil {

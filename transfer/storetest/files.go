@@ -170,7 +170,7 @@ func testFiles(t *testing.T, s transfer.PinStore) {
 		t.Fatal(err)
 	}
 	s.Pin("job", m.Chunks()...)
-	settle := s.Expect(&m, false)
+	done := s.Expect(&m, false)
 	for _, h := range m.Chunks() {
 		b, err := mem.Get(h, nil)
 		if err == nil {
@@ -180,7 +180,7 @@ func testFiles(t *testing.T, s transfer.PinStore) {
 			t.Fatal(err)
 		}
 	}
-	settle()
+	done()
 	work := filepath.Join(t.TempDir(), "work")
 	if err := m.WriteTo(t.Context(), s, work, transfer.How{Give: true}); err != nil {
 		t.Fatal(err)

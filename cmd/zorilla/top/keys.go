@@ -64,7 +64,7 @@ func (s *screen) typed(name, typed string) {
 			}
 		}
 	}
-	s.settle()
+	s.clamp()
 }
 
 // listKey takes a key while a list is seen.
@@ -81,7 +81,7 @@ func (s *screen) listKey(name string) want {
 		s.typing = true
 	case "esc":
 		l.filter = ""
-		s.settle()
+		s.clamp()
 	case "r":
 		return want{deed: refresh}
 	case "a":
@@ -90,7 +90,7 @@ func (s *screen) listKey(name string) want {
 		if s.all {
 			s.note = "all jobs that have ended"
 		}
-		s.settle()
+		s.clamp()
 	case "c", "l", "enter":
 		return s.about(name)
 	default:
@@ -128,7 +128,7 @@ func (s *screen) about(name string) want {
 		return want{}
 	case r.node != nil && name == "enter":
 		s.text = &text{title: "node " + r.node.ID.Short(), whole: s.aboutNode(r.node)}
-		s.settle()
+		s.clamp()
 		return want{}
 	case r.node != nil:
 		s.note = "that is for jobs: tab shows them"

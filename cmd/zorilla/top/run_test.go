@@ -113,12 +113,12 @@ func (p *program) run(cmd tea.Cmd) {
 		p.begun = append(p.begun, answer)
 		go func() { answer <- cmd() }()
 	}
-	p.settle()
+	p.drain()
 }
 
-// settle passes on what commands have answered, until none does: others wait for the clock,
+// drain passes on what commands have answered, until none does: others wait for the clock,
 // or for output.
-func (p *program) settle() {
+func (p *program) drain() {
 	for again := true; again; {
 		again = false
 		synctest.Wait()
@@ -176,7 +176,7 @@ func TestTheShellDoesWhatIsWanted(t *testing.T) {
 		p.press("cy")
 		p.sees("job ddddd@zeb2a was not cancelled: it is away")
 		time.Sleep(2 * time.Second)
-		p.settle()
+		p.drain()
 		p.press("j")
 		p.sees("it is away: asking again")
 		f.err = nil
@@ -198,7 +198,7 @@ func TestMembersAreAskedRarely(t *testing.T) {
 		p := start(t, f, Options{})
 		for range 6 {
 			time.Sleep(2 * time.Second)
-			p.settle()
+			p.drain()
 		}
 		if want := []string{"survey", "nodes", "nodes", "survey", "nodes", "nodes", "survey"}; !slices.Equal(f.asked, want) {
 			t.Errorf("asked %v, want %v", f.asked, want)
@@ -212,15 +212,15 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		p := start(t, f, Options{})
 		p.press("l")
 		f.output <- jobs.Output{Stream: work.Stdout, Data: []byte("first\n")}
-		p.settle()
+		p.drain()
 		p.sees("first")
 		p.sees("(following)")
 		f.says <- "lost sight of it"
-		p.settle()
+		p.drain()
 		p.sees("first")
 		p.sees("lost sight of it")
 		p.press("\r")
-		p.settle()
+		p.drain()
 		if p.sees("state RUNNING"); p.shell.lines != nil {
 			t.Error("output is held that nobody looks at")
 		}
@@ -230,7 +230,7 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 		before := p.shell.lines
 		p.press("q")
 		<-f.given
-		p.settle()
+		p.drain()
 		p.sees("sweep")
 
 		f.given = make(chan struct{})
@@ -241,7 +241,7 @@ func TestOutputIsFollowedUntilNobodyLooks(t *testing.T) {
 			t.Error("what nobody looks at any more is seen")
 		}
 		close(f.output)
-		p.settle()
+		p.drain()
 		p.sees("(nothing follows)")
 	})
 }

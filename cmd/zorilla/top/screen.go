@@ -99,7 +99,7 @@ func (s *screen) told(n news) want {
 	for i := range n.nodes {
 		s.names[n.nodes[i].ID] = n.nodes[i].Name
 	}
-	s.settle()
+	s.clamp()
 	if s.text != nil && s.text.job != "" && !s.text.log {
 		return want{showStatus, s.text.job}
 	}
@@ -109,7 +109,7 @@ func (s *screen) told(n news) want {
 // resize takes the size of the terminal.
 func (s *screen) resize(width, height int) {
 	s.width, s.height = max(width, 1), max(height, 1)
-	s.settle()
+	s.clamp()
 }
 
 // said takes what became of a deed.
@@ -124,7 +124,7 @@ type row struct {
 	node  *api.NodeInfo
 }
 
-// rows are those of a list that its filter lets through, as of the last settle.
+// rows are those of a list that its filter lets through, as of the last clamp.
 func (s *screen) rows(t tab) []row { return s.listed[t] }
 
 // find makes the rows of a list.
@@ -176,8 +176,8 @@ func inOrder(list []jobs.Summary, at []int) []int {
 	return at
 }
 
-// settle has the selection and the window of each list be where there is something.
-func (s *screen) settle() {
+// clamp moves the selection and the window of each list to where there are rows.
+func (s *screen) clamp() {
 	for t := range tabs {
 		s.listed[t] = s.find(t)
 		l, rows := &s.lists[t], s.rows(t)

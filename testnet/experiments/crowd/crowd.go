@@ -19,7 +19,7 @@ type crowd struct {
 	one           bool          // all are submitted at one node
 	apart         time.Duration // between two submissions
 	alone         bool          // each has ended before the next is submitted
-	settle        time.Duration
+	warmUp        time.Duration
 	moved         time.Duration // since a tenth of the nodes changed places, who submit the jobs; 0 = none did
 	seeds         int
 }
@@ -34,7 +34,7 @@ var kinds = map[string]func(t topology, noise string) []crowd{"burst": bursts, "
 
 // changes lists what is measured of networks that have just changed, or begun.
 func changes(t topology, noise string) (list []crowd) {
-	one := crowd{topology: t, noise: noise, nodes: 100, jobs: 10, alone: true, apart: time.Second, settle: time.Minute, seeds: 5}
+	one := crowd{topology: t, noise: noise, nodes: 100, jobs: 10, alone: true, apart: time.Second, warmUp: time.Minute, seeds: 5}
 	for _, after := range []time.Duration{10 * time.Second, 30 * time.Second, 180 * time.Second} {
 		for _, workers := range []int{4, 8} {
 			c := one
@@ -44,7 +44,7 @@ func changes(t topology, noise string) (list []crowd) {
 	}
 	for _, n := range []int{400, 3000} {
 		c := one
-		c.nodes, c.workers, c.settle = n, 8, 10*time.Second
+		c.nodes, c.workers, c.warmUp = n, 8, 10*time.Second
 		c.seeds = max(1, 2000/n)
 		list = append(list, c)
 	}
@@ -53,7 +53,7 @@ func changes(t topology, noise string) (list []crowd) {
 
 // young is what is measured of networks that have just found their neighbours.
 func young(t topology, noise string) crowd {
-	return crowd{topology: t, noise: noise, nodes: 100, settle: 20 * time.Second, seeds: 5}
+	return crowd{topology: t, noise: noise, nodes: 100, warmUp: 20 * time.Second, seeds: 5}
 }
 
 // bursts lists what is measured of jobs that are submitted together.
@@ -116,7 +116,7 @@ func (c *crowd) network(seed uint64) (*sim.Overlay, []int, error) {
 	}
 	layout, paths := c.layout(c.nodes, seed)
 	o := sim.NewOverlay(sim.OverlayConfig{Layout: layout, Paths: paths, Seed: seed, Noise: loss, Live: c.live, Guarded: c.guarded(c.nodes, seed)})
-	o.Run(c.settle)
+	o.Run(c.warmUp)
 	if c.moved > 0 {
 		moved := c.origins(seed)[:c.nodes/10]
 		for i := 0; i+1 < len(moved); i += 2 {

@@ -38,7 +38,7 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 		{"one at a time, a tenth lost", "loss10", 1, alone, 1.03, 1.3, 120, 25, 80}, // a request that is lost is sent again after 200 ms, 95 round trips
 		{"the same, 80 % full", "loss10", 2, lossy, 1.03, 1.3, 150, 60, 120},
 	} {
-		c.crowd.topology, c.crowd.noise, c.crowd.nodes, c.crowd.settle, c.crowd.seeds = line[0], c.noise, 100, 20*time.Second, 1
+		c.crowd.topology, c.crowd.noise, c.crowd.nodes, c.crowd.warmUp, c.crowd.seeds = line[0], c.noise, 100, 20*time.Second, 1
 		r, err := c.crowd.run(c.seed)
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestCrowd(t *testing.T) {
 			{fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second},
 			{jobs: 4, workers: 2, alone: true, apart: 5 * time.Second, moved: time.Minute},
 		} {
-			c.topology, c.noise, c.nodes, c.settle = topology, "lossless", 30, 20*time.Second
+			c.topology, c.noise, c.nodes, c.warmUp = topology, "lossless", 30, 20*time.Second
 			r, err := c.run(7)
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestMeasuredWorld(t *testing.T) {
 	if behind != 6 {
 		t.Errorf("only answers come in to %d of 30 nodes, want 6", behind)
 	}
-	c := crowd{topology: o.topologies[0], noise: "lossless", nodes: 30, settle: 20 * time.Second, fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second}
+	c := crowd{topology: o.topologies[0], noise: "lossless", nodes: 30, warmUp: 20 * time.Second, fill: 50, jobs: 4, workers: 2, alone: true, apart: 5 * time.Second}
 	r, err := c.run(7)
 	if err != nil || r.failed > 0 || len(r.starts) != 4 || r.ratio < 0.99 || r.ratio > 1.2 {
 		t.Errorf("%+v, %v", r, err)

@@ -68,8 +68,8 @@ func (c *crowd) where() string {
 	switch {
 	case c.moved > 0:
 		return fmt.Sprintf("moved %g s ago", c.moved.Seconds())
-	case c.settle <= 10*time.Second:
-		return fmt.Sprintf("all %g s old", c.settle.Seconds())
+	case c.warmUp <= 10*time.Second:
+		return fmt.Sprintf("all %g s old", c.warmUp.Seconds())
 	case c.alone:
 		return "alone"
 	case c.one:

@@ -154,9 +154,9 @@ type network struct {
 	graph        sim.Graph
 }
 
-func newNetwork(n, sites int, seed uint64, settle bool) *network {
+func newNetwork(n, sites int, seed uint64, warmUp bool) *network {
 	w := &network{nodes: n, sites: sites, seed: seed, layout: layout(n, sites, seed)}
-	if !settle {
+	if !warmUp {
 		w.graph = sim.Ideal(w.overlay(0), seed)
 		return w
 	}

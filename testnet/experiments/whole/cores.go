@@ -29,7 +29,7 @@ func bareCores(n int, seed uint64) (row, error) {
 			return r, fmt.Errorf("%.4f of the neighbours right after %v", o.Quality(nearWanted).Right, rightLimit)
 		}
 	}
-	o.Run(settle - o.Elapsed())
+	o.Run(warmUp - o.Elapsed())
 	r.coming = testnet.CPUTime() - cpu
 	r.heap = max(0, heap()-empty) / int64(n)
 

@@ -81,7 +81,7 @@ func (r *row) come(nodes *testnet.Nodes) error {
 			return fmt.Errorf("%.4f of the neighbours right %v after 99 %% were known", nodes.Right(), rightLimit)
 		}
 	}
-	time.Sleep(time.Until(started.Add(settle)))
+	time.Sleep(time.Until(started.Add(warmUp)))
 	return nil
 }
 

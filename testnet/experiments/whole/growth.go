@@ -18,7 +18,7 @@ var (
 )
 
 const (
-	settle = 2 * time.Minute // until a network that has just come together is calm
+	warmUp = 2 * time.Minute // until a network that has just come together is calm
 	calm   = 3 * time.Minute // is measured then: at least one exchange of whole states by memberlist
 	// floodRadius is more than the links between any two nodes.
 	floodRadius = 12
