@@ -80,7 +80,7 @@ func New(cfg Config) (*Node, error) {
 // return is valid then.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Service is the node's door for clients. Call it after Ready.
+// Service is the API of the node for clients. Call it after Ready.
 func (n *Node) Service() api.Service { return n.service }
 
 // Self describes the node as it tells others. Call it after Ready.

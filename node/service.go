@@ -13,13 +13,13 @@ import (
 // Release is the version of the program.
 const Release = "0.1.0"
 
-// service is the node's door for clients: that is what its parts do together.
+// service is the API of a node for clients: what its parts do together.
 type service struct {
 	*jobService
 	*memberService
 	*ownerService
 	*blobService
-	origin origin // the door for other nodes
+	origin origin // the API for other nodes
 
 	jobs    *agent.Service
 	net     *network

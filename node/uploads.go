@@ -189,7 +189,7 @@ func (u *uploads) letGo(done func(*batchOfUploads) bool) {
 }
 
 // Cache looks after the node's store.
-func (s *blobService) Cache(ctx context.Context, care api.Care) (told api.Cache, err error) {
+func (s *blobService) Cache(ctx context.Context, care api.CacheOp) (told api.Cache, err error) {
 	if care.Verify {
 		checked, err := s.store.Verify(ctx)
 		if err != nil {

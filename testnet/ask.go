@@ -50,7 +50,7 @@ func (n *Nodes) Site(site int) []int {
 	return list
 }
 
-// Service returns the door for clients of node i, which must be up.
+// Service returns the API for clients of node i, which must be up.
 func (n *Nodes) Service(i int) api.Service { return n.list[i].node.Service() }
 
 // Vicinity tells who is near node i, which must be up, as it sees it.

@@ -190,7 +190,7 @@ func resizeAction(con *console, c *cli.Context) error {
 	case path == "" && job == "":
 		return usage(c, whichJob+"; only inside a job it need not be named")
 	case path == "":
-		err = errors.New(noDoor)
+		err = errors.New(noSocket)
 	default:
 		err = workerapi.Resize(c.Context, path, q.Workers, q.Release, &size)
 	}

@@ -206,7 +206,7 @@ func rshAction(con *console, args []string) error {
 	return &codedError{fmt.Errorf("rsh: %w", err), exitShell}
 }
 
-const noDoor = "this is not a process of a job whose node lets it ask for others: $" + workerapi.Variable + " is not set; " +
+const noSocket = "this is not a process of a job whose node lets it ask for others: $" + workerapi.Variable + " is not set; " +
 	"it is not in tasks of arrays, and at nodes without namespaces (zorilla nodes --json, enforces)"
 
 // inside passes a session on to another worker of the job that this process is in.
@@ -214,7 +214,7 @@ func inside(a workerapi.Ask) func(context.Context, io.Reader, io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		path := os.Getenv(workerapi.Variable)
 		if path == "" {
-			return errors.New(noDoor)
+			return errors.New(noSocket)
 		}
 		return workerapi.Enter(ctx, path, a, in, out)
 	}
@@ -310,7 +310,7 @@ func launch(spec *jobs.Spec, launcher string) error {
 	case spec.KillOnBadExit != nil && !*spec.KillOnBadExit:
 		return fmt.Errorf("%s: the other ranks wait for the end of the first one, so that --kill-on-bad-exit=false would leave them waiting", launcher)
 	}
-	const needs = `"namespaces" in enforces && version >= 5` // older ones have no doors
+	const needs = `"namespaces" in enforces && version >= 5` // older ones have no worker API
 	if spec.Where == "" {
 		spec.Where = needs
 	} else {

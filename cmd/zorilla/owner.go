@@ -170,7 +170,7 @@ zorilla cache --prune     # the disk is needed: only what is needed stays`,
 			jsonFlag(),
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
-			told, err := client.Cache(c.Context, api.Care{Verify: c.Bool("verify"), Prune: c.Bool("prune")})
+			told, err := client.Cache(c.Context, api.CacheOp{Verify: c.Bool("verify"), Prune: c.Bool("prune")})
 			if err != nil {
 				return err
 			}

@@ -69,8 +69,8 @@ const board, solutions = 15, "15 queens: 2279184 solutions\n"
 // here is a thief of a rank whose node answers that it has two of eight workers.
 func here(t *testing.T, rank string) (*thief, <-chan string) {
 	t.Helper()
-	door, asked := crew.Door(t, http.StatusOK, `{"wanted":2,"have":2,"min":1,"max":8}`)
-	env := map[string]string{"JOB_ID": "j", "RANK": rank, "ATTEMPT": "1", "MAX": "8", "SLOTS": "1", "SOCKET": door}
+	socket, asked := crew.Socket(t, http.StatusOK, `{"wanted":2,"have":2,"min":1,"max":8}`)
+	env := map[string]string{"JOB_ID": "j", "RANK": rank, "ATTEMPT": "1", "MAX": "8", "SLOTS": "1", "SOCKET": socket}
 	p, err := peers.Here(func(name string) string { return env[strings.TrimPrefix(name, "ZORILLA_")] })
 	if err != nil {
 		t.Fatal(err)

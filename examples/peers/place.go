@@ -25,7 +25,7 @@ type Place struct {
 	Slots         int // threads of its own
 	hostFile      string
 	epochFile     string // "" = the hosts do not change
-	door          string // "" = the node cannot be asked
+	socket        string // "" = the node cannot be asked
 }
 
 // Here returns the place that Zorilla has told in the environment; without Zorilla, the
@@ -36,7 +36,7 @@ func Here(getenv func(string) string) (Place, error) {
 		return p, nil
 	}
 	p.Job, p.hostFile, p.epochFile = getenv("ZORILLA_JOB_ID"), getenv("ZORILLA_HOSTFILE"), getenv("ZORILLA_EPOCH_FILE")
-	p.door = getenv("ZORILLA_SOCKET")
+	p.socket = getenv("ZORILLA_SOCKET")
 	for name, value := range map[string]*int{"RANK": &p.Rank, "ATTEMPT": &p.Attempt, "MAX": &p.Max, "SLOTS": &p.Slots} {
 		n, err := strconv.Atoi(getenv("ZORILLA_" + name))
 		if err != nil || n < 0 {

@@ -24,7 +24,7 @@ const askWithin = 10 * time.Second
 // Resize asks for so many workers, 0 = as many as there are without some ranks; those go
 // first if there are to be fewer. Without either it only asks how many there are.
 func (p Place) Resize(workers int, release ...int) (size Size, err error) {
-	if p.door == "" {
+	if p.socket == "" {
 		return size, errors.New("this node cannot be asked for workers")
 	}
 	method, q := http.MethodGet, url.Values{}
@@ -57,9 +57,9 @@ func (p Place) Resize(workers int, release ...int) (size Size, err error) {
 	return size, json.Unmarshal(b, &size)
 }
 
-// dial goes to the door by a short way: its whole name may be too long for an address.
+// dial goes to the socket by a short way: its whole name may be too long for an address.
 func (p Place) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	path := p.door
+	path := p.socket
 	if wd, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(wd, path); err == nil && len(short) < len(path) {
 			path = short

@@ -9,9 +9,9 @@ import (
 	"zorilla/examples/peers/crew"
 )
 
-func place(t *testing.T, door string) peers.Place {
+func place(t *testing.T, socket string) peers.Place {
 	t.Helper()
-	env := map[string]string{"ZORILLA_JOB_ID": "j", "ZORILLA_RANK": "1", "ZORILLA_ATTEMPT": "1", "ZORILLA_MAX": "4", "ZORILLA_SLOTS": "1", "ZORILLA_SOCKET": door}
+	env := map[string]string{"ZORILLA_JOB_ID": "j", "ZORILLA_RANK": "1", "ZORILLA_ATTEMPT": "1", "ZORILLA_MAX": "4", "ZORILLA_SLOTS": "1", "ZORILLA_SOCKET": socket}
 	p, err := peers.Here(func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
@@ -20,8 +20,8 @@ func place(t *testing.T, door string) peers.Place {
 }
 
 func TestResize(t *testing.T) {
-	door, asked := crew.Door(t, http.StatusOK, `{"wanted":3,"have":2,"min":1,"max":4}`)
-	p := place(t, door)
+	socket, asked := crew.Socket(t, http.StatusOK, `{"wanted":3,"have":2,"min":1,"max":4}`)
+	p := place(t, socket)
 	for _, c := range []struct {
 		workers int
 		release []int
@@ -35,8 +35,8 @@ func TestResize(t *testing.T) {
 }
 
 func TestResizeRefused(t *testing.T) {
-	door, _ := crew.Door(t, http.StatusConflict, "out of range: 9 workers")
-	p := place(t, door)
+	socket, _ := crew.Socket(t, http.StatusConflict, "out of range: 9 workers")
+	p := place(t, socket)
 	if _, err := p.Resize(9); fmt.Sprint(err) != "out of range: 9 workers" {
 		t.Errorf("got %v", err)
 	}

@@ -122,8 +122,8 @@ func New(cfg Config) *Service {
 	s.visits = visits{s, &keyedLimit{}, &keyedLimit{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
-		Member: func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
-		Knocks: &executor.Knocks{Enter: s.visit, Resize: s.resize},
+		Member:         func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
+		WorkerRequests: &executor.WorkerRequests{Enter: s.visit, Resize: s.resize},
 	}, s.loop, &s.core.Part)
 	keep := cfg.FetchToKeep
 	if keep == nil {

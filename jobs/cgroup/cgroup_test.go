@@ -88,7 +88,7 @@ func place(t *testing.T, all Limits) *Place {
 // begin starts a command in a group, by the way that a launcher takes.
 func begin(t *testing.T, g *Group, args ...string) (pid int, err error) {
 	t.Helper()
-	files, err := g.Door()
+	files, err := g.JoinFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func begin(t *testing.T, g *Group, args ...string) (pid int, err error) {
 			_ = unix.Close(fd)
 		}
 	}()
-	door, err := NewDoor(numbersOf(t, files), way)
+	joiner, err := NewJoiner(numbersOf(t, files), way)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer joiner.Close()
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func begin(t *testing.T, g *Group, args ...string) (pid int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	attr := &syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{}}
-	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, args, attr) })
+	return joiner.Fork(attr.Sys, func() (int, error) { return syscall.ForkExec(path, args, attr) })
 }
 
 // numbersOf returns descriptors of files, and closes the files.

@@ -5,5 +5,5 @@
 // A node finds a Place for them once (Make), where it may make groups: below its own
 // one, if that was delegated to it (systemd: Delegate=yes), or as root. Its
 // supervisors make a Group for each worker there, and launchers start the worker's
-// processes in it, through a Door, so that none of them is ever outside.
+// processes in it, through a Joiner, so that none of them is ever outside.
 package cgroup

@@ -92,9 +92,9 @@ func (g *Group) make(l Limits) error {
 	return err
 }
 
-// Door returns files for NewDoor, in this process or in another one that they are sent
+// Joiner returns files for NewJoiner, in this process or in another one that they are sent
 // to. The caller closes them.
-func (g *Group) Door() (files []*os.File, err error) {
+func (g *Group) JoinFiles() (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -140,7 +140,7 @@ func (g *Group) Way() Way {
 	return Way(strings.Join(controllers, " "))
 }
 
-// Files returns what NewDoor needs of a way. The caller closes them.
+// Files returns what NewJoiner needs of a way. The caller closes them.
 func (w Way) Files() ([]*os.File, error) {
 	files, err := w.files(whereabouts)
 	if err != nil { // this process was moved, perhaps
@@ -186,8 +186,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// MaxDoor is how many files a door has at most.
-const MaxDoor = 6
+// MaxJoinFiles is how many files a Joiner has at most.
+const MaxJoinFiles = 6
 
 // OutOfMemory returns how many of the group's processes the kernel has killed for want
 // of memory, and whether that was because of the group's own limit.
@@ -303,24 +303,24 @@ func number(file string) int64 {
 	return n
 }
 
-// Door leads into a group. It belongs to one thread at a time.
-type Door struct {
+// Joiner starts processes in a group. It belongs to one thread at a time.
+type Joiner struct {
 	in, out []int // version 1: for each hierarchy
 	dir     []int // version 2: one at most
 }
 
-// NewDoor makes one of the descriptors of files of Group.Door, which are the door's from
+// NewJoiner makes one of the descriptors of Group.JoinFiles, which are the Joiner's from
 // then on, and those of the group's Way, which stay the caller's, for as long as there is
-// a door. If it fails all stay the caller's.
-func NewDoor(fds, way []int) (*Door, error) {
-	if len(fds) == 0 || len(fds) > MaxDoor || len(fds) < len(way) || len(fds) > len(way)+1 {
+// a Joiner. If it fails all stay the caller's.
+func NewJoiner(fds, way []int) (*Joiner, error) {
+	if len(fds) == 0 || len(fds) > MaxJoinFiles || len(fds) < len(way) || len(fds) > len(way)+1 {
 		return nil, fmt.Errorf("control group: %d descriptors, and %d for the way back", len(fds), len(way))
 	}
-	return &Door{in: fds[:len(way)], out: way, dir: fds[len(way):]}, nil
+	return &Joiner{in: fds[:len(way)], out: way, dir: fds[len(way):]}, nil
 }
 
 // Close closes it. d may be nil.
-func (d *Door) Close() {
+func (d *Joiner) Close() {
 	if d == nil {
 		return
 	}
@@ -330,10 +330,10 @@ func (d *Door) Close() {
 	d.in, d.out, d.dir = nil, nil, nil
 }
 
-// Pass has fork start a process in the group, with attributes that may be changed for
+// Fork has fork start a process in the group, with attributes that may be changed for
 // it. With version 1 the calling thread, to which the caller is locked, is in the group
-// meanwhile: what it starts begins where it is. A nil door leads nowhere.
-func (d *Door) Pass(attr *syscall.SysProcAttr, fork func() (int, error)) (int, error) {
+// meanwhile: what it starts begins where it is. A nil Joiner changes nothing.
+func (d *Joiner) Fork(attr *syscall.SysProcAttr, fork func() (int, error)) (int, error) {
 	if d != nil && len(d.dir) > 0 {
 		attr.UseCgroupFD, attr.CgroupFD = true, d.dir[0]
 	}

@@ -175,7 +175,7 @@ func (l *launcher) forkAlso(e *extra, c *Command, path string, fds []int) (err e
 	if w := l.runs[number]; w == nil || w.ended || w.killed {
 		return errOver
 	}
-	if e.pid, err = clone(&l.world, c, path, fds, l.doors[number]); err == nil {
+	if e.pid, err = clone(&l.world, c, path, fds, l.joiners[number]); err == nil {
 		l.also[e.id] = e
 	}
 	return err

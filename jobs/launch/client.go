@@ -164,7 +164,7 @@ func (l *Launcher) Release(number int, c Command) {
 
 // Join has all commands of a number start in a control group.
 func (l *Launcher) Join(number int, g *cgroup.Group) error {
-	door, err := g.Door()
+	files, err := g.JoinFiles()
 	if err != nil {
 		return err
 	}
@@ -176,12 +176,12 @@ func (l *Launcher) Join(number int, g *cgroup.Group) error {
 			err = l.give(request{Op: opWay}, back)
 		}
 		if err != nil {
-			closeAll(door)
+			closeAll(files)
 			return err
 		}
 		l.way = way
 	}
-	return l.give(request{Op: opJoin, Number: number}, door)
+	return l.give(request{Op: opJoin, Number: number}, files)
 }
 
 // give sends files, and closes them. mu is held.

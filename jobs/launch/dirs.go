@@ -59,8 +59,8 @@ func (l *launcher) refresh(c *Command) {
 
 // release takes the directories of a command, and its way to a control group, away.
 func (l *launcher) release(number int, c *Command) {
-	l.doors[number].Close()
-	delete(l.doors, number)
+	l.joiners[number].Close()
+	delete(l.joiners, number)
 	if l.inside == nil {
 		return
 	}

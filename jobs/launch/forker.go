@@ -89,8 +89,8 @@ func (w *run) mark(world *World) error {
 	return nil
 }
 
-// clone forks a command with three descriptors behind a door.
-func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) (pid int, err error) {
+// clone forks a command with three descriptors in the group of a joiner.
+func clone(world *World, c *Command, path string, fds []int, joiner *cgroup.Joiner) (pid int, err error) {
 	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: !c.Together, Setpgid: c.Together, Pdeathsig: syscall.SIGKILL}}
 	for _, fd := range fds {
 		attr.Files = append(attr.Files, uintptr(fd))
@@ -100,18 +100,18 @@ func clone(world *World, c *Command, path string, fds []int, door *cgroup.Door) 
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(world.UID), Gid: uint32(world.GID)}
 	}
 	defer bind(c.Cores)()
-	return door.Pass(attr.Sys, func() (int, error) { return syscall.ForkExec(path, c.Args, attr) })
+	return joiner.Fork(attr.Sys, func() (int, error) { return syscall.ForkExec(path, c.Args, attr) })
 }
 
 // join has the commands of a number start in a control group, and reports whether it keeps
 // the descriptors that lead there.
 func (l *launcher) join(number int, fds []int) bool {
-	door, err := cgroup.NewDoor(fds, l.way)
+	joiner, err := cgroup.NewJoiner(fds, l.way)
 	if err != nil {
 		l.broken = cmp.Or(l.broken, err)
 		return false
 	}
-	l.doors[number] = door
+	l.joiners[number] = joiner
 	return true
 }
 

@@ -33,9 +33,9 @@ type launcher struct {
 	broken  error // why nothing can be run
 	outside *sandbox.Outside
 	inside  *sandbox.Inside
-	brought map[int][]string     // directories of commands, by their number
-	doors   map[int]*cgroup.Door // by the number of commands
-	way     []int                // from the groups that they lead into
+	brought map[int][]string       // directories of commands, by their number
+	joiners map[int]*cgroup.Joiner // by the number of commands
+	way     []int                  // from the groups that they lead into
 	forker  forker
 
 	writing sync.Mutex // of reports
@@ -77,7 +77,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[int][]string{}, doors: map[int]*cgroup.Door{}}
+	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
 	var first request
 	switch _, err := l.conn.Receive(&first); {
 	case errors.Is(err, io.EOF): // nobody needed it
@@ -255,7 +255,7 @@ func (l *launcher) obey(r *request, fds []int) (keeps bool) {
 	}
 	switch r.Op {
 	case opWay:
-		l.way = fds // earlier doors keep theirs
+		l.way = fds // earlier joiners keep theirs
 		return true
 	case opJoin:
 		return l.join(r.Number, fds)
@@ -345,7 +345,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 func (l *launcher) fork(w *run, c *Command, path string, fds []int) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.pid, err = clone(&l.world, c, path, fds, l.doors[w.number]); err != nil {
+	if w.pid, err = clone(&l.world, c, path, fds, l.joiners[w.number]); err != nil {
 		return err
 	}
 	l.runs[w.number] = w

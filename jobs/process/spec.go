@@ -62,9 +62,9 @@ type Spec struct {
 	Sight
 	UID int `json:"uid"` // run as this user and group when >= 0 and the node is root
 	GID int `json:"gid"`
-	// Door: the worker sees the directory of its door (jobs/session/workerapi), which is in Root
-	// by then, and the program that knocks there (sandbox.ProgramDir). It needs namespaces.
-	Door bool `json:"door,omitempty"`
+	// WorkerAPI: the worker sees the directory of its API socket (jobs/session/workerapi), which is in
+	// Root by then, and the program that uses it (sandbox.ProgramDir). It needs namespaces.
+	WorkerAPI bool `json:"door,omitempty"`
 	// OwnUser: nobody but workers of this job is UID.
 	OwnUser bool `json:"own_user,omitempty"`
 

@@ -350,7 +350,7 @@ func (s *keeper) commandOf(args, env []string) launch.Command {
 	if d := s.order.Spec.Shared; d != nil && c.RootAt != "" {
 		c.Shared, c.SharedAt = d.Root, Inside(d.Root)
 	}
-	if s.order.Spec.Door {
+	if s.order.Spec.WorkerAPI {
 		c.Read = []string{filepath.Join(root, workerapi.Dir)}
 	}
 	if s.tasks != nil {

@@ -1,4 +1,4 @@
-// Package api is the one door for clients of a node: the Service interface,
+// Package api is the API for clients of a node: the Service interface,
 // the HTTP handler that serves it and the Go client that speaks to it.
 //
 // The node implements [Service]; [Handler] puts it on the unix socket of the

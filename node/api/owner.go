@@ -41,8 +41,8 @@ func (c *Client) Queue(ctx context.Context) ([]jobs.Waiting, error) {
 // maxCacheBody bounds a request to look after the cache.
 const maxCacheBody = 1024
 
-// Care is what is to be done with the cache.
-type Care struct {
+// CacheOp is what is to be done with the cache.
+type CacheOp struct {
 	Verify bool `json:"verify,omitempty"` // read all, and remove what is damaged
 	Prune  bool `json:"prune,omitempty"`  // remove what nobody needs
 }
@@ -55,7 +55,7 @@ type Cache struct {
 }
 
 func (h handler) cache(r *http.Request) (any, error) {
-	var care Care
+	var care CacheOp
 	if r.Method == http.MethodPost {
 		if err := readJSON(r, maxCacheBody, &care); err != nil {
 			return nil, err
@@ -65,8 +65,8 @@ func (h handler) cache(r *http.Request) (any, error) {
 }
 
 // Cache implements OwnerService.
-func (c *Client) Cache(ctx context.Context, care Care) (told Cache, err error) {
-	if care == (Care{}) {
+func (c *Client) Cache(ctx context.Context, care CacheOp) (told Cache, err error) {
+	if care == (CacheOp{}) {
 		return told, c.get(ctx, "/v1/cache", &told)
 	}
 	return told, c.post(ctx, "/v1/cache", care, &told)

@@ -25,7 +25,7 @@ var (
 	ErrUnavailable = errors.New("unavailable") // the origin, or this node, cannot answer now
 )
 
-// Service is what a node does for its clients: the one door. The node
+// Service is all that a node does for its clients. The node
 // implements it, Handler serves it, Client implements it over HTTP, the page
 // renders it and tests call it directly.
 //
@@ -151,7 +151,7 @@ type OwnerService interface {
 	Queue(ctx context.Context) ([]jobs.Waiting, error)
 	// Cache does what is asked for, verifies before it prunes, and returns what the
 	// node's store of chunks holds then.
-	Cache(ctx context.Context, care Care) (Cache, error)
+	Cache(ctx context.Context, care CacheOp) (Cache, error)
 	// Invite returns the token that lets another machine join.
 	Invite(ctx context.Context) (string, error)
 	// Web returns the address of the node's page, with its access token, or

@@ -77,7 +77,7 @@ type Config struct {
 	Fetch FetchFunc
 	Peers *peer.Client
 	// Member tells what is known of a node. It must not block.
-	Member func(vicinity.ID) (vicinity.Member, bool)
-	Knocks *Knocks // of processes inside workers; nil = they cannot ask
-	Log    zerolog.Logger
+	Member         func(vicinity.ID) (vicinity.Member, bool)
+	WorkerRequests *WorkerRequests // of processes inside workers; nil = they cannot ask
+	Log            zerolog.Logger
 }

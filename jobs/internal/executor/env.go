@@ -155,7 +155,7 @@ func (x *Executor) environment(e *participant.DoRun, p *process.Spec, start wire
 	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
 	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
 	maps.Copy(env, threadVariables(spec))
-	x.doors.tell(env, root, spec, slices.Concat(p.Expose, p.Writable)...)
+	x.sockets.setEnv(env, root, spec, slices.Concat(p.Expose, p.Writable)...)
 	maps.Copy(env, spec.Env)
 	return env
 }

@@ -26,18 +26,18 @@ import (
 // goroutine, one at a time for each worker. Execute, Written and Ended run in the loop;
 // what they spawn touches neither inputs nor procs.
 type Executor struct {
-	cfg    Config
-	user   string // name
-	loop   *loop.Loop
-	part   *participant.Participant
-	inputs map[jobs.ID]*inputs
-	procs  map[participant.WorkerID]*handle
-	bin    *remover.Background // where roots are removed, by their paths
-	trials chan trial          // capacity 1: the latest, while none runs
-	spread sync.Once           // over the disk of what is in Dir
-	tables tables
-	fences *fences
-	doors  *doors
+	cfg     Config
+	user    string // name
+	loop    *loop.Loop
+	part    *participant.Participant
+	inputs  map[jobs.ID]*inputs
+	procs   map[participant.WorkerID]*handle
+	bin     *remover.Background // where roots are removed, by their paths
+	trials  chan trial          // capacity 1: the latest, while none runs
+	spread  sync.Once           // over the disk of what is in Dir
+	tables  tables
+	fences  *fences
+	sockets *workerSockets
 
 	Streams *Streams // of output, beside reports
 
@@ -72,7 +72,7 @@ func New(cfg Config, l *loop.Loop, part *participant.Participant) *Executor {
 		bin:       remover.NewBackground(),
 		trials:    make(chan trial, 1),
 		tables:    tables{made: map[jobs.ID]madeTable{}},
-		doors:     newDoors(cfg.Knocks, func() []string { return cfg.Runner.Enforces() }),
+		sockets:   newWorkerSockets(cfg.WorkerRequests, func() []string { return cfg.Runner.Enforces() }),
 		Began:     make(chan struct{}, 1),
 		snapshots: make(chan struct{}, maxSnapshots),
 		recent:    NewRecent(cfg.Store),

@@ -34,7 +34,7 @@ func (x *Executor) run(e participant.DoRun, since time.Time) func(time.Time) {
 	root := x.root(e.Worker)
 	proc, err := x.start(root, &e, since)
 	if err != nil {
-		x.doors.close(e.Worker)
+		x.sockets.close(e.Worker)
 		return func(now time.Time) { x.part.NotBegun(now, e.Worker, err.Error(), since) }
 	}
 	return x.follow(&e.Claim, root, proc, e.Claim.Start.Epoch, since, false)
@@ -53,8 +53,8 @@ func (x *Executor) start(root string, e *participant.DoRun, since time.Time) (pr
 	if err != nil {
 		return nil, err
 	}
-	spec.Door = x.doors.has(&e.Claim.Spec)
-	if err := x.doors.open(root, e.Worker, &e.Claim.Spec); err != nil {
+	spec.WorkerAPI = x.sockets.has(&e.Claim.Spec)
+	if err := x.sockets.open(root, e.Worker, &e.Claim.Spec); err != nil {
 		return nil, err
 	}
 	if time.Since(since) > soonStarted {
@@ -77,8 +77,8 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 			x.cfg.Ports.Keep(root, start.MasterPort())
 		}
 		x.fences.readopt(root, &e.Claim)
-		if err := x.doors.open(root, e.Worker, &e.Claim.Spec); err != nil {
-			x.cfg.Log.Warn().Err(err).Msg("open the door of a worker")
+		if err := x.sockets.open(root, e.Worker, &e.Claim.Spec); err != nil {
+			x.cfg.Log.Warn().Err(err).Msg("open the API socket of a worker")
 		}
 		return x.follow(&e.Claim, root, proc, toldEpoch(root, e.Claim.Start), since, true)
 	case errors.Is(err, process.ErrNotStarted):
@@ -94,7 +94,7 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 // follow goes with a process to its end, or that of the node's life.
 func (x *Executor) follow(c *participant.ClaimRecord, root string, proc process.Worker, epoch int64, since time.Time, again bool) func(time.Time) {
 	id := participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt}
-	defer x.doors.close(id)
+	defer x.sockets.close(id)
 	x.running.Add(1)
 	select {
 	case x.Began <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 	"zorilla/transfer"
 )
 
-// Visits are of those who want to run something beside a worker.
+// Visits finds workers for exec sessions and for snapshots of their files.
 type Visits struct{ x *Executor }
 
 // NewVisits returns those of an executor's workers.

@@ -25,7 +25,7 @@ func TestRelease(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[int]int{}
 	root := t.TempDir()
-	d, err := workerapi.Open(root, workerapi.Visits{Enter: func(_ context.Context, a workerapi.Ask, _ io.Reader, out io.Writer) error {
+	d, err := workerapi.Open(root, workerapi.Handlers{Enter: func(_ context.Context, a workerapi.Ask, _ io.Reader, out io.Writer) error {
 		mu.Lock()
 		asked[a.Rank]++
 		try := asked[a.Rank]

@@ -48,24 +48,24 @@ type Ask struct {
 	Rank int
 }
 
-// Visits are what is asked at a door, each in a goroutine of its own.
-type Visits struct {
-	// Enter is told of a session: in has what the client says, out takes what it is to hear,
-	// and nothing is said before the first Write, so that an error can be.
+// Handlers carry out requests, each in a goroutine of its own.
+type Handlers struct {
+	// Enter carries out a session: in has the bytes of the client, out takes those for it. Nothing
+	// is sent before the first Write, so that an error can be.
 	Enter func(ctx context.Context, a Ask, in io.Reader, out io.Writer) error
 	// Resize asks for so many workers, without some ranks if there are to be fewer; 0 and
 	// none only asks how many there are. The answer is sent as JSON.
 	Resize func(ctx context.Context, workers int, release []int) (any, error)
 }
 
-// Door is an open one.
-type Door struct {
+// Server serves the socket of one worker.
+type Server struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// Open opens the door of the worker in a root, in place of one that is there.
-func Open(root string, v Visits) (*Door, error) {
+// Open opens the socket of the worker in a root, in place of one that is there.
+func Open(root string, v Handlers) (*Server, error) {
 	dir := filepath.Join(root, Dir)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -87,7 +87,7 @@ func Open(root string, v Visits) (*Door, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	d := &Door{listener: &bounded{UnixListener: l, room: make(chan struct{}, maxConns)}}
+	d := &Server{listener: &bounded{UnixListener: l, room: make(chan struct{}, maxConns)}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathEnter, func(w http.ResponseWriter, r *http.Request) { serve(w, r, v.Enter) })
 	counter := &counter{resize: v.Resize, turn: make(chan struct{}, 1)}
@@ -99,15 +99,15 @@ func Open(root string, v Visits) (*Door, error) {
 	return d, nil
 }
 
-// Close ends all visits. A nil Door is closed.
-func (d *Door) Close() {
+// Close ends all sessions. A nil Server is closed.
+func (d *Server) Close() {
 	if d != nil {
 		_ = d.server.Close()
 	}
 }
 
-func serve(w http.ResponseWriter, r *http.Request, visit func(ctx context.Context, a Ask, in io.Reader, out io.Writer) error) {
-	q := r.URL.Query() // FormValue would read the body, which is for the visit
+func serve(w http.ResponseWriter, r *http.Request, enter func(ctx context.Context, a Ask, in io.Reader, out io.Writer) error) {
+	q := r.URL.Query() // FormValue would read the body, which is for the session
 	a := Ask{Host: q.Get("host")}
 	rank, err := strconv.Atoi(q.Get("rank"))
 	if err != nil || rank < 0 || len(a.Host) > maxHost {
@@ -121,7 +121,7 @@ func serve(w http.ResponseWriter, r *http.Request, visit func(ctx context.Contex
 		return
 	}
 	in, out := session.BodyOf(r), &flushed{w: w, c: c}
-	err = visit(r.Context(), a, in, out)
+	err = enter(r.Context(), a, in, out)
 	switch {
 	case err == nil:
 		in.Linger(w)
@@ -179,7 +179,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// Enter asks the door at a path for a session, and goes with it to its end: what it says is read
+// Enter asks at the socket at a path for a session, and follows it to its end: what it says is read
 // from in, what it hears is written to out. The error is what the node says if there is none.
 func Enter(ctx context.Context, path string, a Ask, in io.Reader, out io.Writer) error {
 	client := clientOf(path)
@@ -203,7 +203,7 @@ func Enter(ctx context.Context, path string, a Ask, in io.Reader, out io.Writer)
 	return err
 }
 
-// clientOf asks the door at a path.
+// clientOf returns a client of the socket at a path.
 func clientOf(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
 		err = at(path, func(addr *net.UnixAddr) error {

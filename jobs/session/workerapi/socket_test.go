@@ -26,7 +26,7 @@ func echo(_ context.Context, a Ask, in io.Reader, out io.Writer) error {
 	}
 	said, w := io.Pipe()
 	defer said.Close()
-	go func() { // still reads when the visit has ended, as in a node
+	go func() { // still reads when the session has ended, as in a node
 		_, err := io.Copy(w, in)
 		_ = w.CloseWithError(err) // never fails
 	}()
@@ -53,7 +53,7 @@ func TestDoor(t *testing.T) {
 		if err := mkdir(root); err != nil {
 			t.Fatal(err)
 		}
-		d, err := Open(root, Visits{Enter: echo})
+		d, err := Open(root, Handlers{Enter: echo})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,15 +86,15 @@ func TestDoor(t *testing.T) {
 		}
 		d.Close()
 		if err := Enter(t.Context(), path, Ask{}, hanging{}, io.Discard); err == nil {
-			t.Error("a closed door opens")
+			t.Error("a closed socket answers")
 		}
 	}
 }
 
-// What is said is for the visit alone, whatever it says that it is.
+// What is said is for the session alone, whatever it says that it is.
 func TestBodiesAreNotParsed(t *testing.T) {
 	root := t.TempDir()
-	d, err := Open(root, Visits{Enter: echo})
+	d, err := Open(root, Handlers{Enter: echo})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func parseResize(r *http.Request) (workers int, release []int, err error) {
 	return workers, release, nil
 }
 
-// Resize asks the door at a path for so many workers, as Visits has it, and decodes the
+// Resize asks at the socket at a path for so many workers, as Handlers has it, and decodes the
 // answer into v. The error is what the node says.
 func Resize(ctx context.Context, path string, workers int, release []int, v any) error {
 	method, q := http.MethodGet, url.Values{}

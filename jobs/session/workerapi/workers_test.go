@@ -16,7 +16,7 @@ import (
 
 func TestWorkers(t *testing.T) {
 	root := t.TempDir()
-	d, err := Open(root, Visits{Resize: func(_ context.Context, workers int, release []int) (any, error) {
+	d, err := Open(root, Handlers{Resize: func(_ context.Context, workers int, release []int) (any, error) {
 		if workers == 9 {
 			return nil, errors.New("out of range: 9 workers")
 		}

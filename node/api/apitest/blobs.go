@@ -69,7 +69,7 @@ func (f *Fake) Snapshot(_ context.Context, name string, rank int, _ []string) (j
 }
 
 // Cache implements api.Service: nobody needs a chunk, and none is damaged.
-func (f *Fake) Cache(_ context.Context, care api.Care) (api.Cache, error) {
+func (f *Fake) Cache(_ context.Context, care api.CacheOp) (api.Cache, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var c api.Cache
@@ -122,9 +122,9 @@ func testCache(t *testing.T, _ *Fake, s api.Service) {
 	}
 	none := []transfer.Need{}
 	held := transfer.Contents{Usage: transfer.Usage{Blobs: 1, Bytes: 4}, Needs: none}
-	got, err := s.Cache(t.Context(), api.Care{})
+	got, err := s.Cache(t.Context(), api.CacheOp{})
 	same(t, "Cache", got, err, api.Cache{Contents: held})
-	got, err = s.Cache(t.Context(), api.Care{Verify: true, Prune: true})
+	got, err = s.Cache(t.Context(), api.CacheOp{Verify: true, Prune: true})
 	same(t, "Cache", got, err, api.Cache{
 		Contents: transfer.Contents{Needs: none}, Verified: &transfer.Checked{Blobs: 1, Bytes: 4, Damaged: []transfer.Hash{}}, Pruned: &transfer.Pruned{Blobs: 1, Bytes: 4},
 	})

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Door stands for a node that a rank asks for workers: it answers what it is told to, and
+// Socket stands for a node that a rank asks for workers: it gives the answer of the test, and
 // passes on what was asked, as "POST n=2&release=1". The test goes on in a directory of its
-// own, and the door is the file that it returns.
-func Door(t *testing.T, status int, answer string) (path string, asked <-chan string) {
+// own, and the socket is the file that it returns.
+func Socket(t *testing.T, status int, answer string) (path string, asked <-chan string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "door", Net: "unix"}) // its whole name may be too long
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "socket", Net: "unix"}) // its whole name may be too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,5 +30,5 @@ func Door(t *testing.T, status int, answer string) (path string, asked <-chan st
 	})}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return filepath.Join(dir, "door"), requests
+	return filepath.Join(dir, "socket"), requests
 }
