@@ -167,16 +167,16 @@ func serveSocket(g *group, lock *stateLock, svc api.Service, log zerolog.Logger)
 	}
 	srv := server(api.Guard(api.Handler(svc), token), log)
 	srv.ConnContext = api.ConnContext
-	door := &door{lock: lock, token: token, log: log, l: l, open: func(l net.Listener) { serve(g, srv, spare(l)) }}
-	door.open(l)
-	g.run(door.watch)
+	client := &clientSocket{lock: lock, token: token, log: log, l: l, open: func(l net.Listener) { serve(g, srv, spare(l)) }}
+	client.open(l)
+	g.run(client.watch)
 	return nil
 }
 
-// door is what clients need to reach the node, a socket and a token, and what keeps other nodes from
+// clientSocket is what clients need to reach the node, a socket and a token, and what keeps other nodes from
 // its state directory, a lock. It makes them again when somebody removes them, as programs do that
 // clean up old files.
-type door struct {
+type clientSocket struct {
 	lock   *stateLock
 	token  string
 	log    zerolog.Logger
@@ -188,7 +188,7 @@ type door struct {
 // lookEvery is how often a node checks whether clients can find it.
 const lookEvery = 5 * time.Second
 
-func (d *door) watch(ctx context.Context) error {
+func (d *clientSocket) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -202,7 +202,7 @@ func (d *door) watch(ctx context.Context) error {
 }
 
 // look makes again what is missing, and logs once why it cannot.
-func (d *door) look() {
+func (d *clientSocket) look() {
 	text := ""
 	if err := d.mend(); err != nil {
 		text = err.Error()
@@ -213,7 +213,7 @@ func (d *door) look() {
 	d.logged = text
 }
 
-func (d *door) mend() error {
+func (d *clientSocket) mend() error {
 	again, err := d.lock.renew()
 	if err != nil {
 		return err

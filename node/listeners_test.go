@@ -135,8 +135,8 @@ type endless struct{}
 // Read implements io.Reader.
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// swept is the door of a node, and what serves there.
-func swept(t *testing.T) (d *door, log *bytes.Buffer) {
+// swept is the socket of a node, and what serves there.
+func swept(t *testing.T) (d *clientSocket, log *bytes.Buffer) {
 	dir := stateDir(t.TempDir())
 	lock, err := dir.open()
 	if err != nil {
@@ -153,14 +153,14 @@ func swept(t *testing.T) (d *door, log *bytes.Buffer) {
 	}
 	srv := &http.Server{Handler: api.Guard(http.NotFoundHandler(), token)}
 	log = &bytes.Buffer{}
-	d = &door{lock: lock, token: token, log: zerolog.New(log), l: l, open: func(l net.Listener) { go srv.Serve(l) }}
+	d = &clientSocket{lock: lock, token: token, log: zerolog.New(log), l: l, open: func(l net.Listener) { go srv.Serve(l) }}
 	d.open(l)
 	t.Cleanup(func() { srv.Close() })
 	return d, log
 }
 
 // found reports whether a client finds the node, and is let in.
-func (d *door) found(t *testing.T) bool {
+func (d *clientSocket) found(t *testing.T) bool {
 	client, err := api.Dial(Socket(string(d.lock.dir)))
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ var runs = struct {
 	of map[string]int
 }{of: map[string]int{}}
 
-// release tells how often its task was begun, and leaves a file of that name. The
+// leave prints how often its task was begun, and leaves a file of that name. The
 // first run of every third task fails, and has left more.
 func leave(ctx context.Context, w *testnet.FakeWorker) int {
 	task := w.Getenv("ZORILLA_TASK_ID")

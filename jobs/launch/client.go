@@ -66,7 +66,7 @@ type Launcher struct {
 	mu        sync.Mutex // guards what follows, and writing
 	observers map[int]Observer
 	answers   map[int]chan report
-	extras    extras
+	sidecars  sidecars
 	closed    bool
 	way       cgroup.Way // the latest that the launcher knows; "" = none
 }
@@ -242,7 +242,7 @@ func (l *Launcher) follow(cmd *exec.Cmd) {
 	l.mu.Lock()
 	lost, waiting := l.observers, l.answers
 	l.observers, l.answers = nil, nil
-	l.extras.lost()
+	l.sidecars.lost()
 	l.mu.Unlock()
 	close(l.done)
 	for n, c := range waiting {
@@ -256,8 +256,8 @@ func (l *Launcher) follow(cmd *exec.Cmd) {
 
 func (l *Launcher) pass(r *report) {
 	l.mu.Lock()
-	if r.Extra > 0 {
-		l.extras.end(r)
+	if r.Sidecar > 0 {
+		l.sidecars.end(r)
 		l.mu.Unlock()
 		return
 	}

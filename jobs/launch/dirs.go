@@ -41,7 +41,7 @@ func (l *launcher) refresh(c *Command) {
 	}
 	dirs, ipc := l.inside.Left()
 	l.mu.Lock()
-	alone := len(l.runs) == 0 && len(l.also) == 0
+	alone := len(l.runs) == 0 && len(l.sidecars) == 0
 	l.mu.Unlock()
 	if !alone || len(dirs) == 0 && !ipc {
 		return

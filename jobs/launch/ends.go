@@ -66,7 +66,7 @@ func (l *launcher) owners() func(pid int) (number int, stray bool) {
 			mains[w.pid] = n
 		}
 	}
-	for _, e := range l.also {
+	for _, e := range l.sidecars {
 		marks[e.mark.uts] = e.mark.number
 		if !e.ended {
 			mains[e.pid] = e.mark.number
@@ -184,7 +184,7 @@ func (l *launcher) lookForEnd(w *run) bool {
 
 // forget says that nothing of a command is left. The caller holds mu.
 func (l *launcher) forget(w *run) {
-	for _, e := range l.also {
+	for _, e := range l.sidecars {
 		if e.mark.number == w.number {
 			l.over(e)
 		}
@@ -247,7 +247,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 	}
 	owner := its
 	if owner == nil {
-		owner = l.extraReaped(pid, status)
+		owner = l.sidecarReaped(pid, status)
 	}
 	if owner == nil && len(l.runs) == 1 {
 		for _, w := range l.runs {

@@ -40,11 +40,11 @@ type launcher struct {
 
 	writing sync.Mutex // of reports
 
-	mu    sync.Mutex // guards what follows
-	runs  map[int]*run
-	also  map[int]*extra
-	reaps bool // a goroutine awaits children
-	watch bool // a goroutine watches memory
+	mu       sync.Mutex // guards what follows
+	runs     map[int]*run
+	sidecars map[int]*sidecar
+	reaps    bool // a goroutine awaits children
+	watch    bool // a goroutine watches memory
 }
 
 // run is a command that runs, or of which something is left.
@@ -77,7 +77,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, also: map[int]*extra{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
+	l := &launcher{conn: conn, runs: map[int]*run{}, sidecars: map[int]*sidecar{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
 	var first request
 	switch _, err := l.conn.Receive(&first); {
 	case errors.Is(err, io.EOF): // nobody needed it
@@ -249,8 +249,8 @@ func closeOnExec() error {
 
 // obey does what the supervisor asks for, and reports whether it keeps the descriptors.
 func (l *launcher) obey(r *request, fds []int) (keeps bool) {
-	if r.Extra > 0 {
-		l.obeyExtra(r, fds)
+	if r.Sidecar > 0 {
+		l.obeySidecar(r, fds)
 		return false
 	}
 	switch r.Op {

@@ -98,7 +98,7 @@ type Command struct {
 	Together bool `json:"together,omitempty"`
 	// Cores are the processors that it runs on, as far as it may; nil = any.
 	Cores []int `json:"cores,omitempty"`
-	// Terminal: a command of Also gets a terminal of its own of that size, whose other end is
+	// Terminal: a command of StartSidecar gets a terminal of its own of that size, whose other end is
 	// sent over the first of its descriptors.
 	Terminal *session.Size `json:"terminal,omitempty"`
 }
@@ -113,7 +113,7 @@ const (
 	opHint    = "hint"    // to those that handle it
 	opKill    = "kill"    // all processes of a command, until none is left
 	opRelease = "release" // the directories of a number: nothing of it runs any more
-	opAlso    = "also"    // one more command beside that of a number
+	opSidecar = "also"    // one more command beside that of a number
 )
 
 // maxExtra is how many descriptors a command may have beyond the first three.
@@ -125,7 +125,7 @@ type request struct {
 	Number  int      `json:"number,omitempty"`
 	Command *Command `json:"command,omitempty"`
 	Signal  int      `json:"signal,omitempty"`
-	Extra   int      `json:"extra,omitempty"` // also, signal, kill: which command of Also
+	Sidecar int      `json:"extra,omitempty"` // also, signal, kill: which command of StartSidecar
 }
 
 // The kinds of reports.
@@ -135,18 +135,18 @@ const (
 	opExited   = "exited"   // the command's main process
 	opGone     = "gone"     // nothing of the command is left
 	opExceeded = "exceeded" // it needs more memory than it may
-	opEnded    = "ended"    // a command of Also, of which nothing is left, or which was refused
+	opEnded    = "ended"    // a command of StartSidecar, of which nothing is left, or which was refused
 )
 
 type report struct {
-	Op     string `json:"op"`
-	Number int    `json:"number,omitempty"`
-	PID    int    `json:"pid,omitempty"`
-	Serial int    `json:"serial,omitempty"` // exceeded: of the command
-	Extra  int    `json:"extra,omitempty"`
-	Cause  Cause  `json:"cause,omitempty"`
-	Text   string `json:"text,omitempty"`
-	Status int    `json:"status,omitempty"`
-	Alone  bool   `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
-	Use           // exited, gone; its fields are the report's
+	Op      string `json:"op"`
+	Number  int    `json:"number,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Serial  int    `json:"serial,omitempty"` // exceeded: of the command
+	Sidecar int    `json:"extra,omitempty"`
+	Cause   Cause  `json:"cause,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Status  int    `json:"status,omitempty"`
+	Alone   bool   `json:"alone,omitempty"` // exited: nothing is left; gone does not follow
+	Use            // exited, gone; its fields are the report's
 }

@@ -124,7 +124,7 @@ func (c *control) serve(conn net.Conn, m message, place int) {
 		_ = conn.Close()
 	}()
 	if m.Also && c.judge(m) == "" {
-		c.also(conn)
+		c.serveSession(conn)
 		return
 	}
 	c.mu.Lock()

@@ -23,8 +23,8 @@ import (
 // maxSessions bounds the commands that run beside that of a worker.
 const maxSessions = 128
 
-// also serves a connection that is for a session.
-func (c *control) also(conn net.Conn) {
+// serveSession serves a connection that is for a session.
+func (c *control) serveSession(conn net.Conn) {
 	defer conn.Close()
 	c.mu.Lock()
 	why := ""
@@ -101,7 +101,7 @@ func (s *keeper) accompany(start *session.Start) (cmd *companion, files server.F
 		cmd = &companion{keeper: s}
 		s.within(func() {
 			if s.life.Phase() == Running {
-				cmd.Extra, err = s.world.launcher.Also(s.number, c, theirs)
+				cmd.Sidecar, err = s.world.launcher.StartSidecar(s.number, c, theirs)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func (s *keeper) ends(terminal bool) (theirs [3]*os.File, ours server.Files, mas
 
 // companion is a command beside that of a worker.
 type companion struct {
-	*launch.Extra
+	*launch.Sidecar
 	keeper *keeper
 }
 

@@ -49,7 +49,7 @@ func (in *inputs) steps(ra jobs.RankAttempt) *atomic.Int64 {
 	return in.laid[ra]
 }
 
-// setEnv notes in reports of workers that are prepared how far fetching and writing them is.
+// tell notes in reports of workers that are prepared how far fetching and writing them is.
 func (in *inputs) tell(list []wire.WorkerReport) {
 	for i := range list {
 		if w := &list[i]; w.State == jobs.WorkerPreparing {

@@ -16,11 +16,11 @@ import (
 	"zorilla/jobs/session"
 )
 
-// Extra is a command that runs beside that of a number: it sees the same, counts with it, and
+// Sidecar is a command that runs beside that of a number, as in an exec session: it sees the same, counts with it, and
 // ends with it. When its main process ends, what that has started is killed, without
 // namespaces but for what has made a session of its own and lost its parent. Its methods
 // may be called from any goroutine.
-type Extra struct {
+type Sidecar struct {
 	l      *Launcher
 	id     int
 	done   chan struct{}
@@ -28,25 +28,25 @@ type Extra struct {
 	err    error
 }
 
-// extras are the commands of Also that have not ended; guarded by Launcher.mu.
-type extras struct {
+// sidecars are the commands of StartSidecar that have not ended; guarded by Launcher.mu.
+type sidecars struct {
 	last int
-	all  map[int]*Extra
+	all  map[int]*Sidecar
 }
 
-func (x *extras) end(r *report) {
-	e := x.all[r.Extra]
+func (x *sidecars) end(r *report) {
+	e := x.all[r.Sidecar]
 	if e == nil {
 		return
 	}
-	delete(x.all, r.Extra)
+	delete(x.all, r.Sidecar)
 	if e.status = syscall.WaitStatus(r.Status); r.Cause != "" {
 		e.err = &Error{r.Cause, r.Text}
 	}
 	close(e.done)
 }
 
-func (x *extras) lost() {
+func (x *sidecars) lost() {
 	for _, e := range x.all {
 		e.err = errLost
 		close(e.done)
@@ -54,46 +54,46 @@ func (x *extras) lost() {
 	x.all = nil
 }
 
-// Also starts a command with three descriptors beside that of a number, which was begun, and
+// StartSidecar starts a command with three descriptors beside that of a number, which was begun, and
 // returns before it runs. With Command.Terminal the first descriptor is an end of a pair of
 // sockets, over which the other end of the terminal comes, and the others are not used.
-func (l *Launcher) Also(number int, c Command, files [3]*os.File) (*Extra, error) {
+func (l *Launcher) StartSidecar(number int, c Command, files [3]*os.File) (*Sidecar, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, errLost
 	}
-	l.extras.last++
-	e := &Extra{l: l, id: l.extras.last, done: make(chan struct{})}
-	err := fdpass.Send(l.conn, request{Op: opAlso, Number: number, Extra: e.id, Command: &c}, files[:]...)
+	l.sidecars.last++
+	e := &Sidecar{l: l, id: l.sidecars.last, done: make(chan struct{})}
+	err := fdpass.Send(l.conn, request{Op: opSidecar, Number: number, Sidecar: e.id, Command: &c}, files[:]...)
 	runtime.KeepAlive(files)
 	if err != nil {
 		return nil, err
 	}
-	if l.extras.all == nil {
-		l.extras.all = map[int]*Extra{}
+	if l.sidecars.all == nil {
+		l.sidecars.all = map[int]*Sidecar{}
 	}
-	l.extras.all[e.id] = e
+	l.sidecars.all[e.id] = e
 	return e, nil
 }
 
 // Signal sends a signal to all of it.
-func (e *Extra) Signal(sig unix.Signal) {
-	e.l.ask(request{Op: opSignal, Extra: e.id, Signal: int(sig)})
+func (e *Sidecar) Signal(sig unix.Signal) {
+	e.l.ask(request{Op: opSignal, Sidecar: e.id, Signal: int(sig)})
 }
 
 // Kill kills all of it until nothing is left.
-func (e *Extra) Kill() { e.l.ask(request{Op: opKill, Extra: e.id}) }
+func (e *Sidecar) Kill() { e.l.ask(request{Op: opKill, Sidecar: e.id}) }
 
 // Done is closed when nothing of it is left.
-func (e *Extra) Done() <-chan struct{} { return e.done }
+func (e *Sidecar) Done() <-chan struct{} { return e.done }
 
 // Result returns, after Done, how its main process has ended, or why that is not known: an
 // *Error says why it could not be run.
-func (e *Extra) Result() (syscall.WaitStatus, error) { return e.status, e.err }
+func (e *Sidecar) Result() (syscall.WaitStatus, error) { return e.status, e.err }
 
-// extra is an Extra in the launcher.
-type extra struct {
+// sidecar is a Sidecar in the launcher.
+type sidecar struct {
 	id     int
 	mark   run // whose it is, and what its processes are told by
 	pid    int
@@ -102,11 +102,11 @@ type extra struct {
 	hunted bool
 }
 
-// obeyExtra does what is asked of a command of Also.
-func (l *launcher) obeyExtra(r *request, fds []int) {
-	if r.Op == opAlso {
-		if err := l.runAlso(r, fds); err != nil {
-			refused := report{Op: opEnded, Extra: r.Extra, Cause: Failed, Text: err.Error()}
+// obeySidecar does what is asked of a command of StartSidecar.
+func (l *launcher) obeySidecar(r *request, fds []int) {
+	if r.Op == opSidecar {
+		if err := l.runSidecar(r, fds); err != nil {
+			refused := report{Op: opEnded, Sidecar: r.Sidecar, Cause: Failed, Text: err.Error()}
 			if e, ok := errors.AsType[*Error](err); ok {
 				refused.Cause, refused.Text = e.Cause, e.Text
 			}
@@ -116,7 +116,7 @@ func (l *launcher) obeyExtra(r *request, fds []int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.also[r.Extra]
+	e := l.sidecars[r.Sidecar]
 	switch {
 	case e == nil:
 	case r.Op == opSignal:
@@ -131,7 +131,7 @@ func (l *launcher) obeyExtra(r *request, fds []int) {
 
 var errOver = errors.New("the worker has ended")
 
-func (l *launcher) runAlso(r *request, fds []int) error {
+func (l *launcher) runSidecar(r *request, fds []int) error {
 	if r.Command == nil || len(fds) != 3 {
 		return errors.New("launcher: want a command with three descriptors")
 	}
@@ -152,12 +152,12 @@ func (l *launcher) runAlso(r *request, fds []int) error {
 	if err != nil {
 		return err
 	}
-	e := &extra{id: r.Extra, mark: run{number: r.Number}}
+	e := &sidecar{id: r.Sidecar, mark: run{number: r.Number}}
 	if err := e.mark.mark(&l.world); err != nil {
 		e.mark.unpin()
 		return err
 	}
-	if err := unlessBusy(func() error { return l.forkAlso(e, c, path, fds) }); err == errOver {
+	if err := unlessBusy(func() error { return l.forkSidecar(e, c, path, fds) }); err == errOver {
 		e.mark.unpin()
 		return err
 	} else if err != nil {
@@ -167,8 +167,8 @@ func (l *launcher) runAlso(r *request, fds []int) error {
 	return nil
 }
 
-// forkAlso forks a command beside one that runs.
-func (l *launcher) forkAlso(e *extra, c *Command, path string, fds []int) (err error) {
+// forkSidecar forks a command beside one that runs.
+func (l *launcher) forkSidecar(e *sidecar, c *Command, path string, fds []int) (err error) {
 	number := e.mark.number
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +176,7 @@ func (l *launcher) forkAlso(e *extra, c *Command, path string, fds []int) (err e
 		return errOver
 	}
 	if e.pid, err = clone(&l.world, c, path, fds, l.joiners[number]); err == nil {
-		l.also[e.id] = e
+		l.sidecars[e.id] = e
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func openPeer(master int) (int, error) {
 }
 
 // tree returns the processes of a command that are alive. The caller holds mu.
-func (l *launcher) tree(e *extra) (pids []int) {
+func (l *launcher) tree(e *sidecar) (pids []int) {
 	below := map[int]bool{}
 	if !e.ended {
 		for _, pid := range append(proc.Descendants(e.pid), e.pid) {
@@ -256,7 +256,7 @@ func (l *launcher) tree(e *extra) (pids []int) {
 }
 
 // hunt kills all of a command until nothing is left, and tells that. The caller holds mu.
-func (l *launcher) hunt(e *extra) {
+func (l *launcher) hunt(e *sidecar) {
 	if e.hunted {
 		return
 	}
@@ -264,7 +264,7 @@ func (l *launcher) hunt(e *extra) {
 	go func() {
 		for pace := time.Millisecond; ; pace = min(2*pace, huntEvery) {
 			l.mu.Lock()
-			over := l.also[e.id] != e
+			over := l.sidecars[e.id] != e
 			if !over {
 				pids := l.tree(e)
 				for _, pid := range pids {
@@ -284,19 +284,19 @@ func (l *launcher) hunt(e *extra) {
 }
 
 // over tells that nothing of a command is left. The caller holds mu.
-func (l *launcher) over(e *extra) {
-	delete(l.also, e.id)
+func (l *launcher) over(e *sidecar) {
+	delete(l.sidecars, e.id)
 	e.mark.unpin()
 	if !e.ended { // nobody has waited for it yet
 		e.status = syscall.WaitStatus(unix.SIGKILL)
 	}
-	l.tell(report{Op: opEnded, Extra: e.id, Status: int(e.status)})
+	l.tell(report{Op: opEnded, Sidecar: e.id, Status: int(e.status)})
 }
 
-// extraReaped takes the end of a process that may be the main one of a command of Also, and
+// sidecarReaped takes the end of a process that may be the main one of a command of StartSidecar, and
 // returns whose it was. The caller holds mu.
-func (l *launcher) extraReaped(pid int, status syscall.WaitStatus) *run {
-	for _, e := range l.also {
+func (l *launcher) sidecarReaped(pid int, status syscall.WaitStatus) *run {
+	for _, e := range l.sidecars {
 		if e.pid == pid && !e.ended {
 			e.ended, e.status = true, status
 			if len(l.tree(e)) == 0 {
