@@ -45,7 +45,7 @@ func (o origin) Measure(ctx context.Context, from, to string, pings int) (api.Me
 	if _, ok := o.self.net.overlay.Member(id); !ok {
 		return api.Measurement{}, fmt.Errorf("node %s %w: it is no member here", id.Short(), api.ErrNotFound)
 	}
-	done, ok := o.measuring.take(asker(ctx))
+	done, ok := o.measuring.acquire(asker(ctx))
 	if !ok {
 		return api.Measurement{}, fmt.Errorf("%w: it measures already: try again when that is done", api.ErrRefused)
 	}
@@ -64,8 +64,8 @@ type oneAtATime struct {
 
 func newOneAtATime() *oneAtATime { return &oneAtATime{busy: map[vicinity.ID]bool{}} }
 
-// take reports whether id may be served now; the caller calls done then.
-func (t *oneAtATime) take(id vicinity.ID) (done func(), ok bool) {
+// acquire reports whether id may be served now; the caller calls done then.
+func (t *oneAtATime) acquire(id vicinity.ID) (done func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy[id] || len(t.busy) >= maxMeasuring {

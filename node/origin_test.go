@@ -20,7 +20,7 @@ func (acquainted) Member(id vicinity.ID) (vicinity.Member, bool) {
 func TestMeasuringAlready(t *testing.T) {
 	o := origin{self: &self{net: &network{self: validID("a"), overlay: acquainted{}}}, measuring: newOneAtATime()}
 	ctx := context.WithValue(t.Context(), askerKey{}, validID("b"))
-	if _, ok := o.measuring.take(validID("b")); !ok {
+	if _, ok := o.measuring.acquire(validID("b")); !ok {
 		t.Fatal("the first is refused")
 	}
 	if _, err := o.Measure(ctx, "self", string(validID("c")), 1); !errors.Is(err, api.ErrRefused) || errors.Is(err, api.ErrUnavailable) {

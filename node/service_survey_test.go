@@ -88,20 +88,20 @@ func TestSilentMembersAreNotBelievedForEver(t *testing.T) {
 
 func TestOneMeasurementForEachAsker(t *testing.T) {
 	turns := newOneAtATime()
-	done, ok := turns.take("a")
+	done, ok := turns.acquire("a")
 	if !ok {
 		t.Fatal("the first was refused")
 	}
-	if _, ok := turns.take("a"); ok {
+	if _, ok := turns.acquire("a"); ok {
 		t.Error("a second one at the same time")
 	}
 	done()
 	for i := range maxMeasuring {
-		if _, ok := turns.take(vicinity.ID(string(rune('b' + i)))); !ok {
+		if _, ok := turns.acquire(vicinity.ID(string(rune('b' + i)))); !ok {
 			t.Errorf("asker %d was refused", i)
 		}
 	}
-	if _, ok := turns.take("a"); ok {
+	if _, ok := turns.acquire("a"); ok {
 		t.Error("more than there may be in all")
 	}
 }

@@ -75,7 +75,7 @@ func (p *samples) sample(at, rtt time.Duration, enough int) (shifted bool) {
 		p.slots, p.last = [window]slot{{p.row.since, p.row.least}}, 0
 		p.row, other = row{}, true
 	}
-	p.keep(at, rtt)
+	p.add(at, rtt)
 	if steady && other {
 		p.shifted = at
 	}
@@ -89,8 +89,8 @@ func (p *samples) steady(at time.Duration) bool {
 	return len(list) > 1 && !muchNearer(list[0], list[len(list)-1])
 }
 
-// keep puts a sample into the slot of its time.
-func (p *samples) keep(at, rtt time.Duration) {
+// add puts a sample into the slot of its time.
+func (p *samples) add(at, rtt time.Duration) {
 	now := &p.slots[p.last]
 	switch {
 	case now.least == 0:

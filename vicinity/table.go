@@ -104,7 +104,7 @@ func (t *Table) takeLocked(packets []Packet) {
 		packets = packets[:free]
 	}
 	t.waiting = append(t.waiting, packets...)
-	t.tellLocked()
+	t.notifyLocked()
 	if v := t.core.Version(); v != t.version {
 		t.version = v
 		close(t.changed)

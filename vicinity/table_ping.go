@@ -130,8 +130,8 @@ func (t *Table) ask(id ID) (answer <-chan time.Duration, forget func()) {
 	}
 }
 
-// tellLocked passes on what pings have brought.
-func (t *Table) tellLocked() {
+// notifyLocked passes on what pings have brought.
+func (t *Table) notifyLocked() {
 	for _, a := range t.core.Answers() {
 		if ch := t.asked[a.Nonce]; ch != nil {
 			ch <- a.RTT // there is room: a nonce is answered once

@@ -50,7 +50,7 @@ type follower struct {
 
 func newFollower(con *console, service api.Service, id jobs.ID) *follower {
 	f := &follower{con: con, id: id, attempts: map[workerKey]int{}}
-	f.line = &lifeline{service: service, job: id, tell: f.tell}
+	f.line = &lifeline{service: service, job: id, tell: f.printf}
 	return f
 }
 
@@ -122,7 +122,7 @@ func (f *follower) closed() error {
 		return err
 	}
 	f.cancelling = true
-	f.tell("standard output was closed: cancelled job %s", f.id.Short())
+	f.printf("standard output was closed: cancelled job %s", f.id.Short())
 	return nil
 }
 
@@ -136,18 +136,18 @@ func (f *follower) update(st jobs.Status) {
 	} else {
 		f.con.line.Done()
 	}
-	f.tellRetries(st)
+	f.printRetries(st)
 	for ; f.warned < len(st.Warnings); f.warned++ {
-		f.tell("warning: %s", st.Warnings[f.warned])
+		f.printf("warning: %s", st.Warnings[f.warned])
 	}
 }
 
 // workerKey names a worker for users.
 type workerKey struct{ rank, replica int }
 
-// tellRetries tells which ranks have another attempt, and why: those with the
+// printRetries tells which ranks have another attempt, and why: those with the
 // same reason, such as all of a gang, in one line.
-func (f *follower) tellRetries(st jobs.Status) {
+func (f *follower) printRetries(st jobs.Status) {
 	type again struct {
 		attempt int
 		why     string
@@ -173,11 +173,11 @@ func (f *follower) tellRetries(st jobs.Status) {
 		if n := len(ranks[a]); n > 1 {
 			who, verb = count(n, "worker"), "are"
 		}
-		f.tell("%s %s placed again (attempt %d): %s", who, verb, a.attempt, a.why)
+		f.printf("%s %s placed again (attempt %d): %s", who, verb, a.attempt, a.why)
 	}
 }
 
-func (f *follower) tell(format string, args ...any) {
+func (f *follower) printf(format string, args ...any) {
 	if !f.quiet {
 		f.con.say(format, args...)
 	}
@@ -193,7 +193,7 @@ func (f *follower) sayWaiting() {
 	}
 	if reason != f.told {
 		f.told = reason
-		f.tell("job %s has not started: %s", f.id.Short(), reason)
+		f.printf("job %s has not started: %s", f.id.Short(), reason)
 	}
 }
 
@@ -236,7 +236,7 @@ func (f *follower) signal(sig os.Signal) error {
 func (f *follower) forward(ctx context.Context) {
 	r := &reading{Reader: f.stdin}
 	if err := f.line.service.Stdin(ctx, string(f.id), r); err != nil && r.err != nil && errors.Is(err, r.err) {
-		f.tell("standard input cannot be read any more: %v", r.err)
+		f.printf("standard input cannot be read any more: %v", r.err)
 	}
 }
 
@@ -272,9 +272,9 @@ func (f *follower) fetch(ctx context.Context) error {
 	})
 	switch {
 	case len(left) > 0:
-		f.tell("warning: %s", leftText(st.ID, left))
+		f.printf("warning: %s", leftText(st.ID, left))
 	case st.Array != nil && len(st.Spec.Outputs) == 0 && st.Array.Filed > 0:
-		f.tell("warning: %s", f.leftByTasks(ctx))
+		f.printf("warning: %s", f.leftByTasks(ctx))
 	}
 	if len(st.Outputs) > 0 || hasTaskFiles(st) {
 		return fetch(ctx, f.con, f.line, st, f.want, f.signals)
@@ -307,16 +307,16 @@ func (f *follower) leftByTasks(ctx context.Context) string {
 func (f *follower) finish() error {
 	st := f.status
 	if st.State != jobs.Completed {
-		f.tell("%s", endLine(st))
+		f.printf("%s", endLine(st))
 	}
 	if st.State == jobs.Failed && f.typed != nil {
 		for _, text := range suggest.Failed(*f.typed, st.ExitCode) {
-			f.tell("hint: %s", text)
+			f.printf("hint: %s", text)
 		}
 	}
 	if st.State == jobs.Timeout && f.typed != nil {
 		if text := suggest.Time(f.typed.Time); text != "" {
-			f.tell("hint: %s", text)
+			f.printf("hint: %s", text)
 		}
 	}
 	if st.ExitCode == 0 {

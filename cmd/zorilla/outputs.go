@@ -83,7 +83,7 @@ func (f *follower) mirror(ctx context.Context) *mirror {
 			err := m.update(ctx, from, f.id)
 			if err != nil && ctx.Err() == nil && !away(err) && err.Error() != told {
 				told = err.Error()
-				f.tell("output files cannot be followed now: %s", told)
+				f.printf("output files cannot be followed now: %s", told)
 			}
 			wait = max(followEvery, 9*time.Since(began))
 		}

@@ -66,7 +66,7 @@ type waited struct {
 	Rank *int `json:"rank,omitempty"`
 }
 
-func told(st jobs.Status, rank, code int) waited {
+func outcome(st jobs.Status, rank, code int) waited {
 	w := waited{Summary: st.Summary()}
 	if w.ExitCode = code; rank >= 0 {
 		w.Rank = &rank
@@ -134,7 +134,7 @@ func waitFor(con *console, c *cli.Context, s api.Service, arg string) (w waited,
 	if code != 0 {
 		line.tell("%s", text)
 	}
-	return told(st, rank, code), nil
+	return outcome(st, rank, code), nil
 }
 
 // ending returns the exit code of the job, or of the rank if it is not -1,

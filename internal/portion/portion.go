@@ -91,7 +91,7 @@ func (p *Portions) Serve(h http.Handler, from func(*http.Request) (string, error
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), p.limits.Within)
-		err = p.take(ctx, s, r.ContentLength)
+		err = p.acquire(ctx, s, r.ContentLength)
 		cancel()
 		if err != nil {
 			p.refuse(w, http.StatusServiceUnavailable, err.Error())
@@ -137,8 +137,8 @@ func (p *Portions) leave(name string, s *sender) {
 
 var errRoom = errors.New("no room for the body")
 
-// take waits until there is room for a body.
-func (p *Portions) take(ctx context.Context, s *sender, bytes int64) error {
+// acquire waits until there is room for a body.
+func (p *Portions) acquire(ctx context.Context, s *sender, bytes int64) error {
 	w := &waiter{s, bytes, make(chan struct{})}
 	if !p.queued(w) {
 		return errRoom

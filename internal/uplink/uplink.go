@@ -228,7 +228,7 @@ func (t *Turn) Write(ctx context.Context, w io.Writer, b []byte) (n int, err err
 		if !t.place {
 			part = b
 		}
-		if err = t.take(ctx, len(part)); err != nil {
+		if err = t.acquire(ctx, len(part)); err != nil {
 			break
 		}
 		var wrote int
@@ -240,8 +240,8 @@ func (t *Turn) Write(ctx context.Context, w io.Writer, b []byte) (n int, err err
 	return n, err
 }
 
-// take waits until so many bytes may be sent, and counts them.
-func (t *Turn) take(ctx context.Context, n int) error {
+// acquire waits until so many bytes may be sent, and counts them.
+func (t *Turn) acquire(ctx context.Context, n int) error {
 	t.got += int64(n)
 	for n > 0 && t.place {
 		part := min(n, piece)
@@ -296,5 +296,5 @@ func (s *stream) wait(n int) error {
 		return err
 	}
 	defer t.End()
-	return t.take(s.ctx, n)
+	return t.acquire(s.ctx, n)
 }

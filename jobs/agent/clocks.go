@@ -72,8 +72,8 @@ func (c *clocks) ask(now time.Time, id vicinity.ID) bool {
 	return true
 }
 
-// told takes the answer, which came at now to a question of so long before.
-func (c *clocks) told(now time.Time, took time.Duration, id vicinity.ID, clock int64) {
+// answered takes the answer, which came at now to a question of so long before.
+func (c *clocks) answered(now time.Time, took time.Duration, id vicinity.ID, clock int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--
@@ -106,7 +106,7 @@ func (s *Service) askClock(ad wire.Advertisement) {
 			return
 		}
 		now := time.Now()
-		s.clocks.told(now, now.Sub(began), ad.Origin(), c.Now)
+		s.clocks.answered(now, now.Sub(began), ad.Origin(), c.Now)
 	})
 }
 

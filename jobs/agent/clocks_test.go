@@ -116,7 +116,7 @@ func TestClocksAreBounded(t *testing.T) {
 			}
 		}
 		if i >= 100 {
-			c.told(now, 0, id, now.UnixMilli())
+			c.answered(now, 0, id, now.UnixMilli())
 		}
 	}
 	if len(c.known) > maxClocks {

@@ -203,7 +203,7 @@ func (f *File) Run(ctx context.Context) error {
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		f.keep(keeping)
+		f.compact(keeping)
 	}()
 	f.run(ctx, f.commit)
 	end()
@@ -214,7 +214,7 @@ func (f *File) Run(ctx context.Context) error {
 // Close closes the files of a journal that was never run. What is queued is
 // lost.
 func (f *File) Close() error {
-	for _, o := range f.take(true) {
+	for _, o := range f.dequeue(true) {
 		o.err = ErrClosed
 		o.finish()
 	}

@@ -155,9 +155,9 @@ func (f *File) room(size int) error {
 	return nil
 }
 
-// keep brings logs that are full into the table, and makes the next one, until ctx
+// compact brings logs that are full into the table, and makes the next one, until ctx
 // ends.
-func (f *File) keep(ctx context.Context) {
+func (f *File) compact(ctx context.Context) {
 	for {
 		err := f.applyLogs(1) // all but the one that is written
 		select {

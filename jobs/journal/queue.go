@@ -95,8 +95,8 @@ func (q *queue) add(o op) {
 	}
 }
 
-// take empties the queue, for good if last is set.
-func (q *queue) take(last bool) []op {
+// dequeue empties the queue, for good if last is set.
+func (q *queue) dequeue(last bool) []op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ops := q.ops
@@ -109,7 +109,7 @@ func (q *queue) take(last bool) []op {
 // commit writes all operations or none.
 func (q *queue) run(ctx context.Context, commit func([]op) error) {
 	for ctx.Err() == nil {
-		if ops := q.take(false); len(ops) > 0 {
+		if ops := q.dequeue(false); len(ops) > 0 {
 			q.write(ops, func(ops []op) error { return q.persist(ctx, ops, commit) })
 			continue
 		}
@@ -118,7 +118,7 @@ func (q *queue) run(ctx context.Context, commit func([]op) error) {
 		case <-ctx.Done():
 		}
 	}
-	q.write(q.take(true), commit)
+	q.write(q.dequeue(true), commit)
 }
 
 // persist commits, again and again as long as the disk is full: that passes.

@@ -178,7 +178,7 @@ func (l *launcher) lookForEnd(w *run) bool {
 		return false
 	}
 	l.forget(w)
-	l.tell(report{Op: opGone, Number: w.number, Use: w.used})
+	l.report(report{Op: opGone, Number: w.number, Use: w.used})
 	return true
 }
 
@@ -268,7 +268,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, used *syscall.Rusa
 		if alone {
 			l.forget(its)
 		}
-		l.tell(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, Use: its.used})
+		l.report(report{Op: opExited, Number: its.number, Status: int(status), Alone: alone, Use: its.used})
 		return
 	}
 	if len(l.runs) > 1 {

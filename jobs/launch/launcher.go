@@ -282,7 +282,7 @@ func (l *launcher) obey(r *request, fds []int) (keeps bool) {
 	return false
 }
 
-func (l *launcher) tell(r report) {
+func (l *launcher) report(r report) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	_ = l.conn.Send(r) // nobody is there any more: receive sees that, too
@@ -293,7 +293,7 @@ func (l *launcher) run(r *request, fds []int) {
 	w := &run{number: r.Number}
 	err := l.broken
 	if err == nil && r.Number < 0 { // it was only asked
-		l.tell(report{Op: opStarted, Number: r.Number})
+		l.report(report{Op: opStarted, Number: r.Number})
 		return
 	}
 	if err == nil && (r.Command == nil || len(fds) < 3 || len(fds) > 3+maxExtra) {
@@ -308,7 +308,7 @@ func (l *launcher) run(r *request, fds []int) {
 		if e, ok := errors.AsType[*Error](err); ok {
 			refused.Cause, refused.Text = e.Cause, e.Text
 		}
-		l.tell(refused)
+		l.report(refused)
 	}
 }
 
@@ -358,7 +358,7 @@ func (l *launcher) fork(w *run, c *Command, path string, fds []int) (err error) 
 		go l.watchMemory()
 	}
 	if w.serial == 0 {
-		l.tell(report{Op: opStarted, Number: w.number, PID: w.pid})
+		l.report(report{Op: opStarted, Number: w.number, PID: w.pid})
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (l *launcher) obeySidecar(r *request, fds []int) {
 			if e, ok := errors.AsType[*Error](err); ok {
 				refused.Cause, refused.Text = e.Cause, e.Text
 			}
-			l.tell(refused)
+			l.report(refused)
 		}
 		return
 	}
@@ -290,7 +290,7 @@ func (l *launcher) over(e *sidecar) {
 	if !e.ended { // nobody has waited for it yet
 		e.status = syscall.WaitStatus(unix.SIGKILL)
 	}
-	l.tell(report{Op: opEnded, Sidecar: e.id, Status: int(e.status)})
+	l.report(report{Op: opEnded, Sidecar: e.id, Status: int(e.status)})
 }
 
 // sidecarReaped takes the end of a process that may be the main one of a command of StartSidecar, and

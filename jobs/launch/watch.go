@@ -55,7 +55,7 @@ func (l *launcher) watchMemory() {
 			room = min(room, w.memory-used)
 			if used > w.memory {
 				w.told = true
-				l.tell(report{Op: opExceeded, Number: n, Serial: w.serial})
+				l.report(report{Op: opExceeded, Number: n, Serial: w.serial})
 			}
 		}
 		l.mu.Unlock()

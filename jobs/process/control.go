@@ -73,7 +73,7 @@ func (c *control) closeInput() {
 
 // open serves whoever connects, those first who came along.
 func (c *control) open() error {
-	go c.tell()
+	go c.sendProgress()
 	for _, f := range c.came {
 		conn, err := fdpass.Open(f)
 		if err != nil {
@@ -238,9 +238,9 @@ func (c *control) progress() {
 	}
 }
 
-// tell sends the latest counts whenever they have changed. A node that does
+// sendProgress sends the latest counts whenever they have changed. A node that does
 // not read blocks nothing but this goroutine.
-func (c *control) tell() {
+func (c *control) sendProgress() {
 	pace := progressEvery
 	if c.s.order.Spec.Tasks != nil {
 		pace = tasksEvery

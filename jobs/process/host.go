@@ -127,7 +127,7 @@ func (r *Runner) Warm(group, where string) {
 		if h, err = r.spawn(where); err != nil {
 			return // who starts the worker will see that
 		}
-		all.keep(h)
+		all.addIdle(h)
 	}
 	if slices.Contains(r.Enforces(), Namespaces) {
 		h.sending.Lock()
@@ -160,9 +160,9 @@ func (r *Runner) spawn(where string) (*host, error) {
 	return h, nil
 }
 
-// take gives the supervisor the worker of a root, with connections, and makes its control
+// adopt gives the supervisor the worker of a root, with connections, and makes its control
 // socket. That the supervisor has ended already shows in the worker.
-func (h *host) take(root, socket string, conns []*os.File) error {
+func (h *host) adopt(root, socket string, conns []*os.File) error {
 	h.sending.Lock()
 	defer h.sending.Unlock()
 	t := take{Root: root}
@@ -227,11 +227,11 @@ func (h *host) dismiss() {
 	if all.busy[h.group] == h {
 		delete(all.busy, h.group)
 	}
-	all.keep(h)
+	all.addIdle(h)
 }
 
-// keep has a supervisor without workers wait for some. all.mu is held.
-func (all *hosts) keep(h *host) {
+// addIdle has a supervisor without workers wait for some. all.mu is held.
+func (all *hosts) addIdle(h *host) {
 	if len(all.idle) == idleAtMost {
 		_ = h.conn.Close() // it ends with its workers
 		return

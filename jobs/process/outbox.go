@@ -48,9 +48,9 @@ func (b *outbox) add(m message) {
 	}
 }
 
-// take empties the box. acked is up to where output was delivered: steps of at
+// drain empties the box. acked is up to where output was delivered: steps of at
 // most step bytes make no difference to the supervisor and are saved up.
-func (b *outbox) take(acked [2]int64, step int64) []message {
+func (b *outbox) drain(acked [2]int64, step int64) []message {
 	var all []message
 	if b.full > 0 {
 		all = append(all, message{Kind: kindStop, Full: b.full})

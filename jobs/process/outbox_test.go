@@ -20,10 +20,10 @@ func TestOutboxIsEmptyAfterItWasTaken(t *testing.T) {
 	b.heardAt(time.Unix(1, 0), time.Hour)
 	b.signal = message{Kind: kindSignal, Signal: 10}
 	b.add(message{Kind: kindTasks})
-	if got := kinds(b.take([2]int64{0, 11}, 10)); !slices.Equal(got, []string{kindStop, kindHeard, kindSignal, kindTasks, kindAck}) {
+	if got := kinds(b.drain([2]int64{0, 11}, 10)); !slices.Equal(got, []string{kindStop, kindHeard, kindSignal, kindTasks, kindAck}) {
 		t.Errorf("told %q", got)
 	}
-	if got := b.take([2]int64{0, 11}, 10); len(got) != 0 {
+	if got := b.drain([2]int64{0, 11}, 10); len(got) != 0 {
 		t.Errorf("told again: %+v", got)
 	}
 }
@@ -33,11 +33,11 @@ func TestTheShortestGraceCounts(t *testing.T) {
 	for _, grace := range []time.Duration{time.Minute, time.Second, time.Hour} {
 		b.stopWithin(grace)
 	}
-	if got := b.take([2]int64{}, 10); len(got) != 1 || got[0].Grace != time.Second {
+	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Grace != time.Second {
 		t.Errorf("told %+v", got)
 	}
 	b.stopWithin(1000 * time.Hour)
-	if got := b.take([2]int64{}, 10); len(got) != 1 || got[0].Grace != maxGrace || got[0].check() != nil {
+	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Grace != maxGrace || got[0].check() != nil {
 		t.Errorf("told %+v, which the supervisor refuses", got)
 	}
 }
@@ -66,7 +66,7 @@ func TestAcknowledgementsAreSavedUp(t *testing.T) {
 		acked [2]int64
 		tell  bool
 	}{{[2]int64{10, 10}, false}, {[2]int64{11, 10}, true}, {[2]int64{21, 20}, false}, {[2]int64{21, 21}, true}} {
-		got := b.take(c.acked, 10)
+		got := b.drain(c.acked, 10)
 		if (len(got) == 1) != c.tell || c.tell && (got[0].Stdout != c.acked[0] || got[0].Stderr != c.acked[1]) {
 			t.Errorf("%v: told %+v", c.acked, got)
 		}
@@ -79,7 +79,7 @@ func TestTasksThatWaitAreFew(t *testing.T) {
 	for range 10 * maxAdds {
 		b.add(message{Kind: kindTasks})
 	}
-	if got := len(b.take([2]int64{}, 10)); got != maxAdds {
+	if got := len(b.drain([2]int64{}, 10)); got != maxAdds {
 		t.Errorf("%d wait, want %d", got, maxAdds)
 	}
 }

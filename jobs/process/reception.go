@@ -124,7 +124,7 @@ func (r *reception) open(key string, c visited) {
 	defer r.mu.Unlock()
 	r.coming--
 	r.workers[key] = c
-	r.tell()
+	r.notify()
 }
 
 // close says that a worker has ended, or does not come.
@@ -136,10 +136,10 @@ func (r *reception) close(key string) {
 	} else {
 		r.coming--
 	}
-	r.tell()
+	r.notify()
 }
 
-func (r *reception) tell() {
+func (r *reception) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

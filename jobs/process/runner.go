@@ -163,7 +163,7 @@ func (r *Runner) start(o order) (Worker, error) {
 		w.host, err = r.host(group(&o), filepath.Dir(o.Spec.Root))
 	}
 	if err == nil {
-		err = w.host.take(o.Spec.Root, o.Socket, theirs)
+		err = w.host.adopt(o.Spec.Root, o.Socket, theirs)
 	}
 	for _, f := range theirs {
 		_ = f.Close()

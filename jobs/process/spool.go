@@ -153,7 +153,7 @@ func (s *spool) take(limit int64) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		s.hand = s.buf[:s.bound.take(n)]
+		s.hand = s.buf[:s.bound.consume(n)]
 		err = s.lay()
 		if n == len(s.buf) && n < pumpSize {
 			s.buf = make([]byte, pumpSize)
@@ -363,8 +363,8 @@ func (a *allowance) lift() bool {
 	return a.exceeded
 }
 
-// take returns how many of some bytes are kept.
-func (a *allowance) take(n int) int {
+// consume returns how many of some bytes are kept.
+func (a *allowance) consume(n int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	keep := int(min(int64(n), a.left))

@@ -165,7 +165,7 @@ func supervise() error {
 			s.reception.listen(conns[len(conns)-1])
 			conns = conns[:len(conns)-1]
 		}
-		s.keepers.Go(func() { s.keep(t.Root, conns) })
+		s.keepers.Go(func() { s.serve(t.Root, conns) })
 	}
 	s.mu.Lock()
 	s.alone = true
@@ -178,8 +178,8 @@ func supervise() error {
 	return nil
 }
 
-// keep looks after a worker until it has ended and that is written down.
-func (s *supervisor) keep(root string, conns []*os.File) {
+// serve looks after a worker until it has ended and that is written down.
+func (s *supervisor) serve(root string, conns []*os.File) {
 	k := &keeper{sup: s, events: make(chan func(time.Time)), terminate: s.terminate, ended: make(chan struct{})}
 	k.control = newControl(k, conns)
 	defer k.control.close()

@@ -83,7 +83,7 @@ func (w *worker) receive() {
 	_ = os.Remove(w.order.Socket)
 	exit := rec.Exit
 	if known {
-		w.take(rec)
+		w.setCounts(rec)
 	} else {
 		exit = w.verdict(why, over)
 	}
@@ -95,15 +95,15 @@ func (w *worker) receive() {
 func (w *worker) finish(exit work.Exit) {
 	w.mu.Lock()
 	w.exit = exit
-	w.keeping = time.AfterFunc(keepAfter, w.keep)
+	w.keeping = time.AfterFunc(keepAfter, w.syncExit)
 	close(w.changed)
 	w.mu.Unlock()
 	w.host.dismiss()
 	close(w.done)
 }
 
-// keep makes the exit record durable, if there is one, and returns when that is done.
-func (w *worker) keep() {
+// syncExit makes the exit record durable, if there is one, and returns when that is done.
+func (w *worker) syncExit() {
 	w.kept.Do(func() {
 		if err := keepExit(w.order.Spec.Root); err != nil {
 			w.log.Warn().Err(err).Msg("sync how a worker ended")
@@ -140,7 +140,7 @@ func (w *worker) verdict(why string, over bool) work.Exit {
 	var rec exitRecord
 	err := load(root, exitEntry, &rec)
 	if err == nil {
-		w.take(rec)
+		w.setCounts(rec)
 		return rec.Exit
 	}
 	if !over {
@@ -166,7 +166,7 @@ func (w *worker) hasEnded() bool {
 	if load(w.order.Spec.Root, exitEntry, &rec) != nil {
 		return false
 	}
-	w.take(rec)
+	w.setCounts(rec)
 	w.finish(rec.Exit)
 	return true
 }
@@ -193,8 +193,8 @@ func (w *worker) measure() {
 	w.feed.measure(0)
 }
 
-// take takes the counts of an exit record.
-func (w *worker) take(rec exitRecord) {
+// setCounts takes the counts of an exit record.
+func (w *worker) setCounts(rec exitRecord) {
 	written, acked := rec.counts()
 	w.advance(written, acked, rec.Tasks, rec.Tasks, false)
 }
@@ -231,7 +231,7 @@ func (w *worker) send() {
 			return
 		}
 		w.mu.Lock()
-		due := w.outbox.take(w.output.acked, min(w.order.Spool/8, 1<<20))
+		due := w.outbox.drain(w.output.acked, min(w.order.Spool/8, 1<<20))
 		w.mu.Unlock()
 		for _, m := range due {
 			if writeMessage(w.conn, m) != nil {
@@ -374,6 +374,6 @@ func (w *worker) Leave() {
 		w.disconnect()
 		w.host.dismiss()
 	}
-	w.keep() // the supervisor left it to this node, perhaps before that has heard of it
+	w.syncExit() // the supervisor left it to this node, perhaps before that has heard of it
 	w.closeFiles()
 }

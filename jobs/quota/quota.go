@@ -82,7 +82,7 @@ func New(around string, most int64, dirs ...string) (*Quota, error) {
 		return nil, err
 	}
 	for _, dir := range dirs {
-		if err := q.take(dir); err != nil {
+		if err := q.assignTree(dir); err != nil {
 			_ = q.Remove()
 			return nil, err
 		}
@@ -128,10 +128,10 @@ func namedProjects() (map[uint32]bool, error) {
 	return all, lines.Err()
 }
 
-// take puts a tree into the project: directories and files, which are all that takes
+// assignTree puts a tree into the project: directories and files, which are all that takes
 // blocks worth counting. A file that has other names, too, stays where it is: it belongs to
 // several.
-func (q *Quota) take(dir string) error {
+func (q *Quota) assignTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
 			return err

@@ -104,7 +104,7 @@ func (b *Block) reserve(place string, r Range) error {
 		return nil
 	}
 	if numbers, ok := r.free(others); ok {
-		return b.take(filepath.Join(place, numbers.String()), numbers)
+		return b.writeReservation(filepath.Join(place, numbers.String()), numbers)
 	}
 	// Files may be on a disk that is not there just now: those whose node was away longest
 	// are the last that one misses.
@@ -117,7 +117,7 @@ func (b *Block) reserve(place string, r Range) error {
 		if err := os.Remove(other.path); err != nil {
 			return err
 		}
-		return b.take(filepath.Join(place, numbers.String()), numbers)
+		return b.writeReservation(filepath.Join(place, numbers.String()), numbers)
 	}
 	return fmt.Errorf("other nodes of this machine have all of %v: choose more, FIRST-LAST, with --run-as", r)
 }
@@ -169,8 +169,8 @@ func (b *Block) look(path string, numbers, r Range) (other reservation, stands b
 	return other, true, f.Close()
 }
 
-// take writes a reservation.
-func (b *Block) take(path string, numbers Range) error {
+// writeReservation writes a reservation; it fails if the file exists.
+func (b *Block) writeReservation(path string, numbers Range) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (s *Flow) Serve(h http.Handler, own bool) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		s.told(id, r.Header.Get(speedHeader))
+		s.setSpeed(id, r.Header.Get(speedHeader))
 		file := s.cfg.File(r.URL.Path)
 		if file {
 			if s.begin(id) {
@@ -75,8 +75,8 @@ func (s *Flow) Serve(h http.Handler, own bool) http.Handler {
 	})
 }
 
-// told notes what a node tells of how fast it is sent to.
-func (s *Flow) told(id vicinity.ID, speed string) {
+// setSpeed notes the speed at which a node reports to receive.
+func (s *Flow) setSpeed(id vicinity.ID, speed string) {
 	text, least := strings.CutPrefix(speed, speedLeast)
 	if rate, err := strconv.ParseInt(text, 10, 64); err == nil {
 		s.mu.Lock()

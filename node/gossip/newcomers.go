@@ -102,8 +102,8 @@ func (n *newcomers) askLocked(m vicinity.Member) {
 	}
 }
 
-// take returns the node to ask next; done ends that.
-func (n *newcomers) take() (m vicinity.Member, ok bool) {
+// dequeue returns the node to ask next; done ends that.
+func (n *newcomers) dequeue() (m vicinity.Member, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for len(n.next) > 0 {

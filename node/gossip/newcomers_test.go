@@ -138,7 +138,7 @@ func TestManyNewcomers(t *testing.T) {
 		if len(n.held) != maxHeld || len(n.next) != maxHeld || len(n.asked) != maxHeld || len(n.proven) != maxProven {
 			t.Errorf("%d are held, %d to be asked, %d proven", len(n.held), len(n.next), len(n.proven))
 		}
-		if m, ok := n.take(); !ok || m.ID != id(maxHeld-1) {
+		if m, ok := n.dequeue(); !ok || m.ID != id(maxHeld-1) {
 			t.Errorf("the first one asked is %v", m.ID)
 		}
 		if !n.done(id(maxHeld-1)) || n.done(id(maxHeld-1)) {

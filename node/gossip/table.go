@@ -62,8 +62,8 @@ func (t *table) signal() {
 	}
 }
 
-// take returns the events since the last call, in order.
-func (t *table) take() []event {
+// drain returns the events since the last call, in order.
+func (t *table) drain() []event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := t.events

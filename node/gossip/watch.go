@@ -49,7 +49,7 @@ func (o *Overlay) watch(ctx context.Context, ml *memberlist.Memberlist) {
 		case <-ctx.Done():
 			return
 		case <-o.table.wake:
-			w.tell()
+			w.notify()
 		case r := <-w.results:
 			w.joined(r)
 		case addr := <-o.heard:
@@ -77,9 +77,9 @@ type watcher struct {
 	noticed time.Time // when others were last seen not to know it
 }
 
-// tell passes events on.
-func (w *watcher) tell() {
-	for _, e := range w.o.table.take() {
+// notify passes events on.
+func (w *watcher) notify() {
+	for _, e := range w.o.table.drain() {
 		if e.gone {
 			w.joiner.Left(time.Now(), e.Member)
 			w.o.log.Info().Str("member", e.ID.Short()).Str("name", e.Name).Msg("a member is gone")
@@ -154,11 +154,11 @@ func (o *Overlay) askNewcomers(ctx context.Context, ml *memberlist.Memberlist) {
 		case <-ctx.Done():
 			return
 		}
-		m, ok := o.newcomers.take()
+		m, ok := o.newcomers.dequeue()
 		for !ok {
 			select {
 			case <-o.newcomers.wake:
-				m, ok = o.newcomers.take()
+				m, ok = o.newcomers.dequeue()
 			case <-ctx.Done():
 				return
 			}

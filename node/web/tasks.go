@@ -145,7 +145,7 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	if fresh := time.Since(t.at) < listAgain; !ok || t.err != nil && !fresh || t.ended != ended && !t.more && (!fresh || st.State.Final()) {
 		t = listTasks(ctx, s.service, st)
 		t.ended, t.at = ended, time.Now()
-		s.trees.keep(st.ID, t)
+		s.trees.remember(st.ID, t)
 	}
 	v.Rows = t.rows
 	get := getFiles(st)
@@ -166,8 +166,8 @@ func (s *views) taskFiles(ctx context.Context, st *jobs.Status) filesView {
 	return v
 }
 
-// keep remembers a list of files of tasks.
-func (c *trees) keep(id jobs.ID, t taskFiles) {
+// remember remembers a list of files of tasks.
+func (c *trees) remember(id jobs.ID, t taskFiles) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tasks == nil {

@@ -213,7 +213,7 @@ func (r *run) one(ctx context.Context, q *swarm.Request) error {
 	if err != nil {
 		return err
 	}
-	return r.take(q, p)
+	return r.receive(q, p)
 }
 
 // any asks for any of the chunks that are wanted.
@@ -239,11 +239,11 @@ func (r *run) any(ctx context.Context, q *swarm.Request) error {
 		r.complete(q, func(now time.Time) { r.plan.Failed(now, q, swarm.Unwanted) })
 		return nil
 	}
-	return r.take(q, p)
+	return r.receive(q, p)
 }
 
-// take receives a chunk and keeps it.
-func (r *run) take(q *swarm.Request, p *parcel) error {
+// receive receives a chunk and keeps it.
+func (r *run) receive(q *swarm.Request, p *parcel) error {
 	defer p.end()
 	c := r.chunks[q.Chunk]
 	buf := r.x.buffers.Get().(*buffer)
@@ -255,11 +255,11 @@ func (r *run) take(q *swarm.Request, p *parcel) error {
 	if c.Size != anySize { // manifests are rare, and may be large
 		buf.bytes = data
 	}
-	return r.keep(q, data)
+	return r.store(q, data)
 }
 
-// keep puts a chunk that is right into the store.
-func (r *run) keep(q *swarm.Request, data []byte) error {
+// store puts a chunk that is right into the store.
+func (r *run) store(q *swarm.Request, data []byte) error {
 	if err := r.x.cfg.Store.PutVerified(r.chunks[q.Chunk].Hash, data); err != nil {
 		r.complete(q, func(now time.Time) {
 			r.failed = err

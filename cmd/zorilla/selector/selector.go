@@ -55,7 +55,7 @@ func Find(ctx context.Context, s Service, ref string) (job, note string, err err
 		last := slices.MaxFunc(list, func(a, b jobs.Summary) int { return a.Submitted.Compare(b.Submitted) })
 		return string(last.ID), fmt.Sprintf("%d jobs that have ended are called %q: the last one is meant, %s", len(list), ref, last.ID.Short()), nil
 	}
-	return "", "", fmt.Errorf("job %q is %w: %s: write the ID of one", ref, api.ErrAmbiguous, tell(list))
+	return "", "", fmt.Errorf("job %q is %w: %s: write the ID of one", ref, api.ErrAmbiguous, listNamesakes(list))
 }
 
 // anyNode makes a whole ID of random characters.
@@ -80,17 +80,17 @@ func only(list []jobs.Summary, good func(jobs.Summary) bool) []jobs.Summary {
 	return slices.DeleteFunc(slices.Clone(list), func(st jobs.Summary) bool { return !good(st) })
 }
 
-// told is how many jobs an error names.
-const told = 8
+// maxListed is how many jobs an error names.
+const maxListed = 8
 
-// tell lists jobs that have the same name.
-func tell(list []jobs.Summary) string {
+// listNamesakes lists jobs that have the same name.
+func listNamesakes(list []jobs.Summary) string {
 	text := fmt.Sprintf("%d jobs are called so:", len(list))
-	for i, id := range jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })[:min(len(list), told)] {
+	for i, id := range jobs.DistinctOf(list, func(st jobs.Summary) jobs.ID { return st.ID })[:min(len(list), maxListed)] {
 		text += fmt.Sprintf(" %s (%s),", id, list[i].State)
 	}
 	text = strings.TrimSuffix(text, ",")
-	if more := len(list) - told; more > 0 {
+	if more := len(list) - maxListed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if first.err != nil {
 		return cmp.Or(context.Cause(ctx), first.err)
 	}
-	sh.screen.told(first)
+	sh.screen.update(first)
 	_, err := tea.NewProgram(sh, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler()).Run()
 	sh.leave()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
@@ -108,9 +108,9 @@ func (sh *shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		ask := sh.ask()
 		return sh, func() tea.Msg { return ask() }
 	case news:
-		return sh, tea.Batch(sh.do(sh.screen.told(m)), sh.later())
+		return sh, tea.Batch(sh.do(sh.screen.update(m)), sh.later())
 	case again: // beside those that come by the clock
-		return sh, sh.do(sh.screen.told(m.news))
+		return sh, sh.do(sh.screen.update(m.news))
 	case filed:
 		sh.screen.fill(m.job, m.lines, m.err)
 	case done:

@@ -96,7 +96,7 @@ func start(t *testing.T, f *fake, o Options) *program {
 		stop()
 		time.Sleep(time.Minute)
 	})
-	sh.screen.told(sh.ask()())
+	sh.screen.update(sh.ask()())
 	p.run(sh.Init())
 	return p
 }

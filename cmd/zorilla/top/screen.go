@@ -85,9 +85,9 @@ func newScreen(colour bool) *screen {
 	return &screen{colour: colour, width: 80, height: 24}
 }
 
-// told takes what a node told. Answers may overtake each other: one to an earlier question is
-// no news.
-func (s *screen) told(n news) want {
+// update takes an answer of the node. Answers may overtake each other: one to an earlier question
+// is dropped.
+func (s *screen) update(n news) want {
 	if n.at.Before(s.now.at) {
 		return want{}
 	}

@@ -66,7 +66,7 @@ func example() news {
 func shown(width, height int) *screen {
 	s := newScreen(true)
 	s.resize(width, height)
-	s.told(example())
+	s.update(example())
 	return s
 }
 
@@ -133,12 +133,12 @@ func TestTheSelectionStaysWithWhatItIsAbout(t *testing.T) {
 	n.jobs = append(n.jobs, n.jobs[3])
 	n.jobs[len(n.jobs)-1].ID = jobID("newer")
 	n.jobs[len(n.jobs)-1].Submitted = noon
-	if s.told(n); s.selectedID() != "ccccc" {
+	if s.update(n); s.selectedID() != "ccccc" {
 		t.Errorf("after a new job: %s", s.selectedID())
 	}
 	n = example()
 	n.jobs = append(n.jobs[:2:2], n.jobs[3:]...)
-	if s.told(n); s.selectedID() != "fffff" { // it stood two rows below the top
+	if s.update(n); s.selectedID() != "fffff" { // it stood two rows below the top
 		t.Errorf("after it has gone: %s", s.selectedID())
 	}
 }
@@ -199,7 +199,7 @@ func TestAllThatHaveEnded(t *testing.T) {
 		n.jobs = append(n.jobs, st)
 	}
 	s := shown(80, 24)
-	s.told(n)
+	s.update(n)
 	if got := len(s.rows(jobTab)); got != 4+selector.Recent {
 		t.Errorf("%d rows", got)
 	}
@@ -217,7 +217,7 @@ func TestOlderNewsIsNone(t *testing.T) {
 	for about, late := range map[string]news{"an answer": example(), "an error": {err: fmt.Errorf("it was away")}} {
 		late.at = noon.Add(-time.Second)
 		late.jobs = nil
-		if s.told(late); len(s.rows(jobTab)) != 6 || !s.now.at.Equal(noon) || s.err != nil {
+		if s.update(late); len(s.rows(jobTab)) != 6 || !s.now.at.Equal(noon) || s.err != nil {
 			t.Errorf("%s: %d rows at %v, %v", about, len(s.rows(jobTab)), s.now.at, s.err)
 		}
 	}
@@ -226,11 +226,11 @@ func TestOlderNewsIsNone(t *testing.T) {
 // A node that is away leaves what was known, and says so.
 func TestANodeThatIsAway(t *testing.T) {
 	s := shown(80, 24)
-	s.told(news{at: noon.Add(time.Minute), err: fmt.Errorf("no node is \x1b[31mrunning")})
+	s.update(news{at: noon.Add(time.Minute), err: fmt.Errorf("no node is \x1b[31mrunning")})
 	if view := s.view(); !strings.Contains(ansi.Strip(view), "train") || !strings.Contains(view, "no node is ?[31mrunning: asking again") {
 		t.Errorf("got %s", view)
 	}
-	s.told(example())
+	s.update(example())
 	if strings.Contains(s.view(), "asking again") {
 		t.Error("still away")
 	}
@@ -256,7 +256,7 @@ func FuzzScreen(f *testing.F) {
 			case name == "news":
 				n := example()
 				n.jobs = n.jobs[int(b)%len(n.jobs):]
-				s.told(n)
+				s.update(n)
 			case w.deed == showStatus:
 				s.fill(w.job, strings.Split(strings.Repeat("word ", 100), "d"), nil)
 			}
@@ -307,7 +307,7 @@ func TestTheSummaryCountsWhatIsKnown(t *testing.T) {
 	n := example()
 	n.nodes = n.nodes[:2]
 	n.nodes[1].Lately = &usage.Lately{Free: 40 << 30}
-	s.told(n)
+	s.update(n)
 	if head := ansi.Strip(s.head()); !strings.Contains(head, "2 nodes  10/12 slots busy  3 active, 1 waiting  load 5.8  7 GiB of 32 GiB used") {
 		t.Errorf("got %s", head)
 	}

@@ -50,7 +50,7 @@ func (x *Executor) processSpec(root string, e *participant.DoRun) (process.Spec,
 			p.Tasks.Lines = jobs.ArrayLines
 		}
 	}
-	p.Shared = x.sharing.told(participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt})
+	p.Shared = x.sharing.config(participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt})
 	if spec.Array == nil { // tasks do not know of each other
 		p.Group = string(c.Job)
 		if err := x.tables.give(root, c.Job, wire.HostFile(start.Hosts), start.Epoch); err != nil {
@@ -153,7 +153,7 @@ func (x *Executor) environment(e *participant.DoRun, p *process.Spec, start wire
 	}
 	x.cfg.addGPUs(env, e, p.Writable)
 	maps.Copy(env, rendezvous(x.cfg.Self.ID, start, rank, local, localSize))
-	x.interfaces.tell(env, x.cfg.Self.ID, start.Hosts)
+	x.interfaces.setEnv(env, x.cfg.Self.ID, start.Hosts)
 	maps.Copy(env, threadVariables(spec))
 	x.sockets.setEnv(env, root, spec, slices.Concat(p.Expose, p.Writable)...)
 	maps.Copy(env, spec.Env)

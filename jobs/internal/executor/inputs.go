@@ -49,8 +49,8 @@ func (in *inputs) steps(ra jobs.RankAttempt) *atomic.Int64 {
 	return in.laid[ra]
 }
 
-// tell notes in reports of workers that are prepared how far fetching and writing them is.
-func (in *inputs) tell(list []wire.WorkerReport) {
+// addProgress notes in reports of workers that are prepared how far fetching and writing them is.
+func (in *inputs) addProgress(list []wire.WorkerReport) {
 	for i := range list {
 		if w := &list[i]; w.State == jobs.WorkerPreparing {
 			if w.Laid = in.came.Load(); in.laid[w.RankAttempt] != nil {

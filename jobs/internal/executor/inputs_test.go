@@ -89,7 +89,7 @@ func TestLayingOutIsTold(t *testing.T) {
 	}
 	list := []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerPreparing}, {RankAttempt: ra, State: jobs.WorkerReady}, {State: jobs.WorkerPreparing}}
 	in.came.Add(10)
-	if in.tell(list); list[0].Laid != 16 || list[1].Laid != 0 || list[2].Laid != 10 {
+	if in.addProgress(list); list[0].Laid != 16 || list[1].Laid != 0 || list[2].Laid != 10 {
 		t.Errorf("told of %d, %d and %d steps, want 16, none and 10: ten that came, three chunks and three files", list[0].Laid, list[1].Laid, list[2].Laid)
 	}
 }

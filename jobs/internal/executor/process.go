@@ -80,7 +80,7 @@ func (x *Executor) adopt(e participant.DoAdopt, since time.Time) func(time.Time)
 		if err := x.sockets.open(root, e.Worker, &e.Claim.Spec); err != nil {
 			x.cfg.Log.Warn().Err(err).Msg("open the API socket of a worker")
 		}
-		return x.follow(&e.Claim, root, proc, toldEpoch(root, e.Claim.Start), since, true)
+		return x.follow(&e.Claim, root, proc, writtenEpoch(root, e.Claim.Start), since, true)
 	case errors.Is(err, process.ErrNotStarted):
 		return func(now time.Time) { x.part.NeverBegun(now, e.Worker) }
 	case x.loop.Stopped.Err() != nil:

@@ -41,8 +41,8 @@ type fence struct {
 	addrs map[vicinity.ID][]netip.Addr // of nodes that are, or were, members
 }
 
-// told notes where a job is, unless something newer is known.
-func (f *fences) told(job jobs.ID, epoch int64, nodes []vicinity.ID) {
+// update notes the nodes of a job, unless newer ones are known.
+func (f *fences) update(job jobs.ID, epoch int64, nodes []vicinity.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	its := f.of[job]
@@ -122,7 +122,7 @@ func (f *fences) around(c *participant.ClaimRecord) *process.Among {
 	if c.Spec.Net != jobs.NetJob {
 		return nil
 	}
-	f.told(c.Job, c.Start.Epoch, nodesOf(c))
+	f.update(c.Job, c.Start.Epoch, nodesOf(c))
 	return &process.Among{Job: string(c.Job), Addrs: f.among(c.Job)}
 }
 
@@ -183,5 +183,5 @@ func (f *fences) readopt(root string, c *participant.ClaimRecord) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		f.log.Warn().Err(err).Str("job", string(c.Job)).Msg("read where the job of a worker is")
 	}
-	f.told(c.Job, toldEpoch(root, c.Start), nodes)
+	f.update(c.Job, writtenEpoch(root, c.Start), nodes)
 }

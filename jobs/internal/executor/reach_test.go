@@ -99,9 +99,9 @@ func TestWorkersReachTheirNodes(t *testing.T) {
 	w.err = nil
 	delete(members, jobtest.Node(2))
 	want("when one is not heard of", first+" 10.0.0.3 10.0.0.4")
-	x.fences.told(c.Job, 2, []vicinity.ID{jobtest.Node(1)})
+	x.fences.update(c.Job, 2, []vicinity.ID{jobtest.Node(1)})
 	want("after what is older", first+" 10.0.0.3 10.0.0.4")
-	x.fences.told(c.Job, 4, []vicinity.ID{jobtest.Node(1), jobtest.Node(5)})
+	x.fences.update(c.Job, 4, []vicinity.ID{jobtest.Node(1), jobtest.Node(5)})
 	want("after it has moved", "10.0.0.1 fd00::1")
 	array := c
 	array.Job, array.Spec.Array = jobs.ID("aaaaa").At(jobtest.Node(1)), &jobs.Array{}
@@ -120,7 +120,7 @@ func TestTableThatDoesNotHold(t *testing.T) {
 		}
 		w := &fenced{err: errors.New("no")}
 		x.procs[id] = &handle{Worker: w, job: id.Job}
-		x.fences.told(id.Job, 1, nil)
+		x.fences.update(id.Job, 1, nil)
 		for _, want := range []bool{false, true} {
 			x.table(participant.DoTable{Worker: id, Table: wire.Table{Epoch: 2, File: "hosts"}})
 			synctest.Wait()

@@ -48,14 +48,14 @@ func (r *Recent) Begin(worker string) (pin string, done func(err error)) {
 			r.store.Discard(pin)
 			return
 		}
-		for _, old := range r.keep(worker, pin) {
+		for _, old := range r.retain(worker, pin) {
 			r.store.Discard(old)
 		}
 	}
 }
 
-// keep notes a snapshot, and returns those that are not kept any longer.
-func (r *Recent) keep(worker, pin string) (old []string) {
+// retain notes a snapshot, and returns those that are not kept any longer.
+func (r *Recent) retain(worker, pin string) (old []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of[worker]

@@ -38,7 +38,7 @@ func rendezvous(self vicinity.ID, start wire.Start, rank, local, localSize int) 
 
 // setEnv adds by which interface a job's other nodes reach this one, and where what runs here
 // finds a rank 0 that is here, too. A nil *interfaces adds nothing.
-func (n *interfaces) tell(env map[string]string, self vicinity.ID, hosts []wire.Host) {
+func (n *interfaces) setEnv(env map[string]string, self vicinity.ID, hosts []wire.Host) {
 	if n == nil {
 		return
 	}

@@ -21,7 +21,7 @@ func (x *Executor) report(e participant.DoReport) {
 		procs[i] = x.procs[participant.WorkerID{Job: e.Report.Job, RankAttempt: e.Report.Workers[r.Worker].RankAttempt}]
 	}
 	if in := x.inputs[e.Report.Job]; in != nil {
-		in.tell(e.Report.Workers)
+		in.addProgress(e.Report.Workers)
 	}
 	x.spawn(func() func(time.Time) {
 		_ = x.fences.renew(e.Report.Job, fenced) // the next report does it again

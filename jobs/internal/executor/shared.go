@@ -94,8 +94,8 @@ func (s *sharing) around(id participant.WorkerID, own string) string {
 	return own
 }
 
-// told is what is to be told to the supervisor of a worker.
-func (s *sharing) told(id participant.WorkerID) *process.Shared {
+// config returns what the supervisor of a worker needs to know of a shared directory.
+func (s *sharing) config(id participant.WorkerID) *process.Shared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.of[id]

@@ -67,7 +67,7 @@ func TestSharedDirectoryIsMadeOnce(t *testing.T) {
 	if want := (kept{made: 3, laid: 3}); *k != want { // two, of which one is emptied
 		t.Errorf("%+v, want %+v", *k, want)
 	}
-	if d := s.told(idOf(&claims[0])); d == nil || d.Workers != 3 || d.Root != "/in/"+claims[0].Shared() {
+	if d := s.config(idOf(&claims[0])); d == nil || d.Workers != 3 || d.Root != "/in/"+claims[0].Shared() {
 		t.Errorf("%+v", d)
 	}
 	for i, removed := range []int{0, 0, 1, 2} {
@@ -76,7 +76,7 @@ func TestSharedDirectoryIsMadeOnce(t *testing.T) {
 		}
 	}
 	other := participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(9, 1)}
-	if s.claim(&other) != nil || s.told(idOf(&other)) != nil || s.around(idOf(&other), "own") != "own" || len(s.dirs)+len(s.of) > 0 {
+	if s.claim(&other) != nil || s.config(idOf(&other)) != nil || s.around(idOf(&other), "own") != "own" || len(s.dirs)+len(s.of) > 0 {
 		t.Errorf("what nobody shares is kept: %+v", s)
 	}
 	// Whoever comes then finds it as new.

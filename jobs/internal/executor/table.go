@@ -116,8 +116,8 @@ func giveFile(root, name, text string) error {
 	return err
 }
 
-// toldEpoch returns the epoch that a worker of before knows.
-func toldEpoch(root string, start *wire.Start) int64 {
+// writtenEpoch returns the epoch that an adopted worker was given last.
+func writtenEpoch(root string, start *wire.Start) int64 {
 	b, err := os.ReadFile(filepath.Join(root, toldFile))
 	if err != nil { // none since its start
 		return start.Epoch
@@ -144,7 +144,7 @@ func (x *Executor) table(e participant.DoTable) {
 				log.Warn().Err(err).Msg("note the nodes of a job")
 				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
 			}
-			x.fences.told(e.Worker.Job, e.Table.Epoch, e.Table.Nodes)
+			x.fences.update(e.Worker.Job, e.Table.Epoch, e.Table.Nodes)
 			if x.fences.renew(e.Worker.Job, fenced) != nil { // the next answer brings it again
 				return func(time.Time) { x.part.Tabled(e.Worker, 0, false) }
 			}

@@ -40,7 +40,7 @@ type hub struct {
 	news chan struct{} // closed when somebody may have to be told something
 }
 
-func (h *hub) tell() {
+func (h *hub) notify() {
 	close(h.news)
 	h.news = make(chan struct{})
 }
@@ -170,7 +170,7 @@ func (k *Keeper) watch(ctx context.Context, id wire.Gang, h *hub) {
 		k.mu.Lock()
 		now := time.Now()
 		if h.core.Tick(now) {
-			h.tell()
+			h.notify()
 		}
 		over := h.core.Over(now)
 		if over {
@@ -204,7 +204,7 @@ func (k *Keeper) Beat(ctx context.Context, from vicinity.ID, b *wire.Beat) (a wi
 		return a, fmt.Errorf("%w: node %s has no ranks of job %s", jobs.ErrRefused, from.Short(), b.Job.Short())
 	}
 	if h.core.Beat(time.Now(), from, b) {
-		h.tell()
+		h.notify()
 	}
 	for {
 		a, news := h.core.Answer(b)

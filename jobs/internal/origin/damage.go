@@ -42,7 +42,7 @@ func (o *Jobs) damaged(j *job, worker int) error {
 		if all := j.damage(-1); len(all) > j.toldLost {
 			j.toldLost = len(all)
 			j.Primary.Version++
-			o.disk.tellLost(j.lost())
+			o.disk.logLost(j.lost())
 			o.loop.Notify()
 		}
 		list = j.damage(worker)

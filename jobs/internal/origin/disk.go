@@ -244,8 +244,8 @@ func (d *disk) eraseAll(list []erasure, decided func(error)) {
 	}
 }
 
-// tellLost tells the owner what was lost since the node ran last.
-func (d *disk) tellLost(lines []string) {
+// logLost logs for the owner what was lost since the node ran last.
+func (d *disk) logLost(lines []string) {
 	if _, err := os.Stat(d.jobsDir()); errors.Is(err, os.ErrNotExist) && len(lines) > 0 {
 		d.log.Error().Msgf("the directory %s is not there any more: output of %d jobs is lost", d.jobsDir(), len(lines))
 		return

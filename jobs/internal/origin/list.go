@@ -166,7 +166,7 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 			}
 		}
 	})
-	tellAll(o, past, func(st *jobs.Status) { list = append(list, of(st)) })
+	eachStatus(o, past, func(st *jobs.Status) { list = append(list, of(st)) })
 	return list
 }
 

@@ -74,9 +74,9 @@ func look(o *Jobs, r row) listed {
 	return listed{row: r}
 }
 
-// tellAll calls f with each of the jobs. One that is removed meanwhile is left out. It is called
+// eachStatus calls f with each of the jobs. One that is removed meanwhile is left out. It is called
 // outside of the loop.
-func tellAll(o *Jobs, list []listed, f func(*jobs.Status)) {
+func eachStatus(o *Jobs, list []listed, f func(*jobs.Status)) {
 	for _, l := range list {
 		if l.st != nil {
 			f(l.st)

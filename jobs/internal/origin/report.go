@@ -150,8 +150,8 @@ func (o *Jobs) stream(j *job, from vicinity.ID, rep *wire.Report, have map[jobs.
 	}
 	j.streams[from] = true
 	in := &inflow{out: j.output, fresh: ras, more: make(chan struct{}, 1)}
-	in.keep = func(p jobs.Output) error { return o.keepPiece(j, from, p, in.told) }
-	in.told()
+	in.keep = func(p jobs.Output) error { return o.keepPiece(j, from, p, in.notify) }
+	in.notify()
 	o.loop.Go(func() {
 		err := o.cfg.Peers.Output(o.loop.Stopped, from, j.Primary.Rec.ID, in.held, in.take)
 		<-o.streams

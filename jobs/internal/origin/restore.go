@@ -41,7 +41,7 @@ func (o *Jobs) Load(adopt func() error) error {
 		}
 		lost = append(lost, o.jobs[id].lost()...)
 	}
-	o.disk.tellLost(lost)
+	o.disk.logLost(lost)
 	for _, e := range l.marks { // of jobs that the journal has forgotten already
 		l.erase = append(l.erase, e)
 	}

@@ -95,7 +95,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 		if e.short != nil {
 			d.Ended = append(d.Ended, *e.short)
 		} else {
-			tellAll(a.own, []listed{{row: e.row}}, func(st *jobs.Status) { d.Ended = append(d.Ended, st.Summary()) })
+			eachStatus(a.own, []listed{{row: e.row}}, func(st *jobs.Status) { d.Ended = append(d.Ended, st.Summary()) })
 		}
 	}
 	return d

@@ -25,8 +25,8 @@ type inflow struct {
 	all   []jobs.RankAttempt // that were told of
 }
 
-// told has the node told what is here.
-func (in *inflow) told() {
+// notify wakes the goroutine that sends to the node what is here.
+func (in *inflow) notify() {
 	select {
 	case in.more <- struct{}{}:
 	default:
@@ -76,6 +76,6 @@ func (in *inflow) take(p jobs.Output) error {
 		in.fresh = append(in.fresh, ra)
 	}
 	in.mu.Unlock()
-	in.told()
+	in.notify()
 	return nil
 }

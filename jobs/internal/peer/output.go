@@ -28,7 +28,7 @@ func (c *Client) Output(ctx context.Context, to vicinity.ID, job jobs.ID, held f
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		_ = w.CloseWithError(tellHeld(ctx, w, held)) // never fails
+		_ = w.CloseWithError(writeHeld(ctx, w, held)) // never fails
 	}()
 	defer func() { body.Close(); cancel(); <-told }()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+PathOutput+"?"+url.Values{"job": {string(job)}}.Encode(), body)
@@ -61,8 +61,8 @@ func (c *Client) Output(ctx context.Context, to vicinity.ID, job jobs.ID, held f
 	}
 }
 
-// tellHeld writes what is held, whenever there is more.
-func tellHeld(ctx context.Context, w io.Writer, held func(context.Context) ([]wire.Held, error)) error {
+// writeHeld writes what is held, whenever there is more.
+func writeHeld(ctx context.Context, w io.Writer, held func(context.Context) ([]wire.Held, error)) error {
 	var buf []byte
 	for first := true; ; first = false {
 		list, err := held(ctx)

@@ -119,7 +119,7 @@ func release(size int) {
 		all.Go(func() {
 			defer func() { <-room }()
 			for pause := firstPause; ; pause = min(2*pause, longestPause) {
-				exit, err := tell(rank)
+				exit, err := endRank(rank)
 				if err == nil && exit.Code == 0 || gone(err) {
 					return
 				}
@@ -136,7 +136,7 @@ const (
 	longestPause = 5 * time.Second
 )
 
-func tell(rank int) (session.Exit, error) {
+func endRank(rank int) (session.Exit, error) {
 	s := client.Session{
 		Start:  session.Start{Args: []string{"/bin/sh", "-c", ": >$TMPDIR/" + overFile}},
 		Stdout: io.Discard, Stderr: io.Discard,
