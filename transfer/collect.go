@@ -244,7 +244,7 @@ func (c *collector) visit(at, name string, want []wanted, depth int) error {
 	}
 	if len(next) == 0 {
 		if by := taken(want); len(by) > 0 && depth > 0 {
-			c.warn("output directory %.200q: hidden names in it are left out, which wildcards do not take: -o %.200q takes all of it", path.Dir(at), path.Dir(at))
+			c.warn("output directory %.200q: hidden names in it are left out, which wildcards do not take: -o %.200[1]q takes all of it", path.Dir(at))
 		}
 		return nil
 	}

@@ -87,7 +87,10 @@ func (s *DirStore) getClaimed(h Hash, buf []byte) ([]byte, error) {
 // mayPass reports whether who reads a file again may get it: there were too few descriptors, or
 // too little memory, or it must not be read now.
 func mayPass(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM, syscall.EINTR, syscall.EAGAIN}, func(e error) bool { return errors.Is(err, e) })
+	passing := []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM, syscall.EINTR, syscall.EAGAIN,
+	}
+	return slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) })
 }
 
 // damaged removes a blob of the store that could not be read. The caller has the

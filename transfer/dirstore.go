@@ -40,7 +40,10 @@ var _ PinStore = (*DirStore)(nil)
 // blobs that nobody pins; 0 means DefaultCache. It does no I/O.
 func NewDirStore(dir string, limit int64) *DirStore {
 	temp := filepath.Join(dir, "tmp")
-	s := &DirStore{dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp}, claims: claims{of: make(map[Hash]chan struct{})}, catalog: newCatalog(limit)}
+	s := &DirStore{
+		dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp},
+		claims: claims{of: make(map[Hash]chan struct{})}, catalog: newCatalog(limit),
+	}
 	s.write, s.room = s.writeFile, func(int64, int64) error { return nil }
 	s.open = func(name string) (fs.File, error) { return os.Open(name) }
 	return s

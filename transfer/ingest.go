@@ -154,7 +154,8 @@ func (p *planner) add(local, name string, is facts, depth int) error {
 func (p *planner) append(s *source) error {
 	p.weight += int64(len(s.entry.Path)) + 16
 	if len(p.sources) >= MaxEntries || p.weight > MaxBlob {
-		return fmt.Errorf("inputs up to %s: too many files or bytes for one manifest, at most %d files and %d bytes: pack them into fewer", s.label, MaxEntries, int64(maxChunks)*ChunkSize)
+		return fmt.Errorf("inputs up to %s: too many files or bytes for one manifest, at most %d files and %d bytes: pack them into fewer",
+			s.label, MaxEntries, int64(maxChunks)*ChunkSize)
 	}
 	p.sources = append(p.sources, s)
 	return nil

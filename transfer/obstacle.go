@@ -106,7 +106,10 @@ type surveyed struct {
 }
 
 func newSurveyor(dir string, places *reserved.Places, replace bool) *surveyor {
-	return &surveyor{dir: filepath.Clean(dir), replace: replace, dirs: map[string]surveyed{}, asked: map[string]bool{}, real: reserved.Real(dir), places: places}
+	return &surveyor{
+		dir: filepath.Clean(dir), real: reserved.Real(dir), replace: replace, places: places,
+		dirs: map[string]surveyed{}, asked: map[string]bool{},
+	}
 }
 
 // reserved reports whether nothing may be written at a path, and notes that as an obstacle.

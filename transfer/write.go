@@ -383,7 +383,9 @@ func (w *writing) done() error {
 		w.dir.root.Remove(w.temp)
 		return nil
 	}
-	if err := cmp.Or(w.how.Owner.own(w.dir.root, w.temp), w.file.Truncate(w.entry.Size), w.file.Chmod(w.entry.mode()&^w.how.Umask), w.file.Close()); err != nil {
+	err := cmp.Or(w.how.Owner.own(w.dir.root, w.temp),
+		w.file.Truncate(w.entry.Size), w.file.Chmod(w.entry.mode()&^w.how.Umask), w.file.Close())
+	if err != nil {
 		w.dir.root.Remove(w.temp)
 		return fmt.Errorf("write %s: %w", w.entry.Path, bare(err))
 	}

@@ -256,7 +256,10 @@ func (c *control) sendProgress() {
 			continue
 		}
 		out, errs := c.s.streams[0], c.s.streams[1]
-		m := message{Kind: kindProgress, Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed(), Waits: c.s.room.Waits()}
+		m := message{
+			Kind: kindProgress, Waits: c.s.room.Waits(),
+			Stdout: out.size(), Stderr: errs.size(), AckedOut: out.confirmed(), AckedErr: errs.confirmed(),
+		}
 		if c.s.tasks != nil {
 			m.Added, m.Ended = c.s.tasks.counts()
 		}

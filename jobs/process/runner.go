@@ -208,6 +208,11 @@ func (r *Runner) process(ctx context.Context, mode, where string) *exec.Cmd {
 	return cmd
 }
 
+// beside reports whether a path may be the root of what several workers share: beside that of this one.
+func (s *Spec) beside(root string) bool {
+	return filepath.Clean(root) == root && filepath.Dir(root) == filepath.Dir(s.Root) && root != s.Root
+}
+
 // Check refuses, with an error that wraps ErrSpec, what no supervisor could use:
 // also a Root that another worker had, or without its work directory.
 func (s *Spec) Check() error {
@@ -227,7 +232,7 @@ func (s *Spec) Check() error {
 			return err
 		}
 	}
-	if d := s.Shared; d != nil && (filepath.Clean(d.Root) != d.Root || filepath.Dir(d.Root) != filepath.Dir(s.Root) || d.Root == s.Root || d.Workers < 1 || s.Tasks != nil) {
+	if d := s.Shared; d != nil && (!s.beside(d.Root) || d.Workers < 1 || s.Tasks != nil) {
 		return bad("its work directory cannot be that of %d workers in %q", d.Workers, d.Root)
 	}
 	if info, err := os.Lstat(s.Work()); err != nil || !info.IsDir() {

@@ -345,7 +345,10 @@ const maxProcesses = 4096
 func (s *keeper) commandOf(args, env []string) launch.Command {
 	root := s.order.Spec.Seen()
 	work, tmp := s.order.Spec.SeenWork(), filepath.Join(root, tmpDir)
-	c := launch.Command{Args: args, Env: env, Dir: work, Write: []string{work, tmp}, Memory: s.order.Spec.Memory, Together: s.order.Spec.PMI != nil, Cores: s.order.Spec.Rank.Cores}
+	c := launch.Command{
+		Args: args, Env: env, Dir: work, Write: []string{work, tmp},
+		Memory: s.order.Spec.Memory, Cores: s.order.Spec.Rank.Cores, Together: s.order.Spec.PMI != nil,
+	}
 	c.Root, c.RootAt = s.order.Spec.Root, s.order.Spec.At
 	if d := s.order.Spec.Shared; d != nil && c.RootAt != "" {
 		c.Shared, c.SharedAt = d.Root, Inside(d.Root)

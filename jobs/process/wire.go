@@ -77,8 +77,10 @@ func (m *message) check() error {
 	switch {
 	case len(m.Kind) > 32, len(m.Key) > maxKey, len(m.Text) > maxText:
 		return fmt.Errorf("%w: field too long", errMalformed)
-	case m.Version < 0, m.Stdout < 0, m.Stderr < 0, m.Stdin < 0, m.AckedOut < 0, m.AckedErr < 0, m.Full < 0, m.Added < 0, m.Ended < 0, m.Ended > m.Added && m.Kind == kindProgress:
+	case min(m.Stdout, m.Stderr, m.Stdin, m.AckedOut, m.AckedErr, m.Full) < 0, min(m.Version, m.Added, m.Ended) < 0:
 		return fmt.Errorf("%w: negative number", errMalformed)
+	case m.Ended > m.Added && m.Kind == kindProgress:
+		return fmt.Errorf("%w: %d tasks of %d have ended", errMalformed, m.Ended, m.Added)
 	case m.Signal < 0 || m.Signal > maxSignal || m.Signal == 0 && m.Kind == kindSignal:
 		return fmt.Errorf("%w: signal %d", errMalformed, m.Signal)
 	case m.Grace < 0 || m.Grace > maxGrace:

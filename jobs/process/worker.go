@@ -44,7 +44,10 @@ type worker struct {
 const keepAfter = 100 * time.Millisecond
 
 func newWorker(o order, log zerolog.Logger) *worker {
-	w := &worker{line: line{order: o}, log: log, done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	w := &worker{
+		line: line{order: o}, log: log,
+		done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
 	w.output.root = o.Spec.Root
 	if o.Spec.Tasks != nil {
 		w.feed = &feed{w: w}

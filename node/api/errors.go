@@ -95,7 +95,8 @@ func readError(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
 	var body errorBody
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Code == "" {
-		return fmt.Errorf("%w: what answers there is not a node (it says %q): --node wants the path of a node's socket, STATE/zorilla.sock; a page is for browsers", ErrUnavailable, resp.Status)
+		return fmt.Errorf("%w: what answers there is not a node (it says %q): --node wants the path of a node's socket, "+
+			"STATE/zorilla.sock; a page is for browsers", ErrUnavailable, resp.Status)
 	}
 	return body.decode()
 }
@@ -112,7 +113,8 @@ func TurnAway(conn net.Conn, deadline time.Time) {
 	if err != nil {
 		return
 	}
-	body, status := encodeError(fmt.Errorf("%w: the node has too many clients now: try again later, or start it with a higher limit of open files (ulimit -n)", ErrUnavailable))
+	body, status := encodeError(fmt.Errorf("%w: the node has too many clients now: "+
+		"try again later, or start it with a higher limit of open files (ulimit -n)", ErrUnavailable))
 	text, err := json.Marshal(body)
 	if err != nil {
 		return

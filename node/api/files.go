@@ -119,7 +119,8 @@ func (want *Wanted) left() []string {
 	if want.hidden == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("files with hidden names were left out (%d), since the job was submitted at another node: 'zorilla get JOB PATTERN...' fetches them if a pattern has the dot", want.hidden)}
+	return []string{fmt.Sprintf("files with hidden names were left out (%d), since the job was submitted at another node: "+
+		"'zorilla get JOB PATTERN...' fetches them if a pattern has the dot", want.hidden)}
 }
 
 func (want *Wanted) nothing() error {

@@ -116,7 +116,8 @@ func ofJob(f func(r *http.Request, job string) (any, error)) http.HandlerFunc {
 // checkJob refuses what cannot name a job: a prefix of an ID, or "last".
 func checkJob(job string) error {
 	if job == "" || len(job) > maxJobName || strings.Trim(job, "abcdefghijklmnopqrstuvwxyz0123456789@") != "" {
-		return fmt.Errorf("%w: %.80q does not name a job: want an ID such as k7f3q@zeb2a, its first characters, the name of a job that is known here, or last", ErrInvalid, job)
+		return fmt.Errorf("%w: %.80q does not name a job: want an ID such as k7f3q@zeb2a, its first characters, "+
+			"the name of a job that is known here, or last", ErrInvalid, job)
 	}
 	return nil
 }

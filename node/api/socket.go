@@ -137,7 +137,8 @@ func Dial(address string) (*Client, error) {
 	if strings.Contains(address, "://") {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("%w: node address %q: want the path of a socket or a URL, such as 'zorilla web' prints there", ErrInvalid, strings.Split(address, "?")[0])
+			named, _, _ := strings.Cut(address, "?") // what follows is secret
+			return nil, fmt.Errorf("%w: node address %q: want the path of a socket or a URL, such as 'zorilla web' prints there", ErrInvalid, named)
 		}
 		token = u.Query().Get("token")
 		base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")

@@ -57,7 +57,8 @@ func Guard(h http.Handler, token string) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			writeError(w, fmt.Errorf("%w: only for clients that can read the node's state directory, or have the address that 'zorilla web' prints", ErrRefused))
+			writeError(w, fmt.Errorf("%w: only for clients that can read the node's state directory, "+
+				"or have the address that 'zorilla web' prints", ErrRefused))
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -19,7 +19,9 @@ var ErrEnough = errors.New("there is more than was wanted")
 // task, or of one (-1 = all), which may be none's. What a file consists of is in put by then. It
 // reads so many bytes at most, and ends with ErrEnough if there are more, or if f says so. With an
 // error that wraps jobs.ErrDamaged f was told of all that is left.
-func WalkTaskFiles(ctx context.Context, s outputTeller, st *jobs.Status, task int, most int64, put transfer.Putter, f func(task int, e transfer.Entry) error) error {
+func WalkTaskFiles(
+	ctx context.Context, s outputTeller, st *jobs.Status, task int, most int64, put transfer.Putter, f func(task int, e transfer.Entry) error,
+) error {
 	if st.Spec.Array == nil {
 		return nil
 	}

@@ -182,7 +182,8 @@ func drawStays(id vicinity.ID, name string, list []stay, now time.Time) timeRow 
 			Key: label(string(s.st.ID), nameLimit), Href: "/jobs/" + label(string(s.st.ID), nameLimit),
 			Tone: stateTone(s.st.State),
 			X:    num(begin), Width: num(end - begin), Y: timelineMargin + lane*laneHeight,
-			Title: fmt.Sprintf("%s · %s · %s · %s", jobName(&s.st.Spec), stateName(s.st.State), plural(s.ranks, "worker", "workers"), span(s.to.Sub(s.from))),
+			Title: fmt.Sprintf("%s · %s · %s · %s",
+				jobName(&s.st.Spec), stateName(s.st.State), plural(s.ranks, "worker", "workers"), span(s.to.Sub(s.from))),
 		})
 	}
 	row.Height = 2*timelineMargin + max(1, len(ends))*laneHeight

@@ -30,16 +30,22 @@ const minSwarm = 8
 //
 // tell, unless it is nil, is called with what is there so far, once after
 // another; it must return at once.
-func (x *Exchange) Fetch(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error) {
+func (x *Exchange) Fetch(
+	ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats),
+) (transfer.Manifest, transfer.Stats, error) {
 	return x.fetch(ctx, owner, manifest, holders, tell, false)
 }
 
 // FetchToKeep is Fetch for what the caller will have the store Sync.
-func (x *Exchange) FetchToKeep(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats)) (transfer.Manifest, transfer.Stats, error) {
+func (x *Exchange) FetchToKeep(
+	ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats),
+) (transfer.Manifest, transfer.Stats, error) {
 	return x.fetch(ctx, owner, manifest, holders, tell, true)
 }
 
-func (x *Exchange) fetch(ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats), keep bool) (transfer.Manifest, transfer.Stats, error) {
+func (x *Exchange) fetch(
+	ctx context.Context, owner string, manifest transfer.Hash, holders []vicinity.ID, tell func(transfer.Stats), keep bool,
+) (transfer.Manifest, transfer.Stats, error) {
 	var stats transfer.Stats
 	if manifest.IsZero() {
 		return transfer.Manifest{}, stats, fmt.Errorf("fetch: %w: no hash", transfer.ErrManifest)

@@ -58,7 +58,10 @@ type asker struct {
 }
 
 func newTree(h transfer.Hash, chunks []transfer.Chunk, rnd *rand.Rand) *tree {
-	return &tree{hash: h, chunks: chunks, have: swarm.NewSet(len(chunks)), version: rnd.Uint64(), changed: make(chan struct{}), ledger: swarm.NewLedger(len(chunks), rnd), rnd: rnd}
+	return &tree{
+		hash: h, chunks: chunks, have: swarm.NewSet(len(chunks)), version: rnd.Uint64(),
+		changed: make(chan struct{}), ledger: swarm.NewLedger(len(chunks), rnd), rnd: rnd,
+	}
 }
 
 // fetching returns the tree, which is remembered until fetched is called.

@@ -85,7 +85,10 @@ type Plan struct {
 
 // New returns the plan of a fetch.
 func New(c Config) *Plan {
-	p := &Plan{cfg: c, have: c.Have.Fit(c.Chunks), spread: make([]uint16, c.Chunks), known: NewSet(c.Chunks), heard: make(map[string]bool), polling: make(map[string]bool), lastGot: c.Now}
+	p := &Plan{
+		cfg: c, have: c.Have.Fit(c.Chunks), spread: make([]uint16, c.Chunks), known: NewSet(c.Chunks),
+		heard: make(map[string]bool), polling: make(map[string]bool), lastGot: c.Now,
+	}
 	p.free = Full(c.Chunks).without(p.have)
 	p.left = p.free.Count()
 	return p

@@ -72,7 +72,8 @@ func TimeOfNanos(n int64) time.Time {
 
 // Sound reports whether a record that came from disk can be used.
 func (p *Past) Sound() bool {
-	return p != nil && p.State.Final() && len(p.Name) <= 2*jobs.MaxPastName && len(p.Reason) <= 2*maxPastReason && len(p.Key) <= jobs.MaxKey && p.Min >= 0 && p.Max >= 0 && p.Ended != 0 && p.Forgotten != 0
+	return p != nil && p.State.Final() && p.Min >= 0 && p.Max >= 0 && p.Ended != 0 && p.Forgotten != 0 &&
+		len(p.Name) <= 2*jobs.MaxPastName && len(p.Reason) <= 2*maxPastReason && len(p.Key) <= jobs.MaxKey
 }
 
 // Intern makes records that were read from disk share their states.

@@ -126,7 +126,9 @@ func testCache(t *testing.T, _ *Fake, s api.Service) {
 	same(t, "Cache", got, err, api.Cache{Contents: held})
 	got, err = s.Cache(t.Context(), api.CacheOp{Verify: true, Prune: true})
 	same(t, "Cache", got, err, api.Cache{
-		Contents: transfer.Contents{Needs: none}, Verified: &transfer.Checked{Blobs: 1, Bytes: 4, Damaged: []transfer.Hash{}}, Pruned: &transfer.Pruned{Blobs: 1, Bytes: 4},
+		Contents: transfer.Contents{Needs: none},
+		Verified: &transfer.Checked{Blobs: 1, Bytes: 4, Damaged: []transfer.Hash{}},
+		Pruned:   &transfer.Pruned{Blobs: 1, Bytes: 4},
 	})
 }
 

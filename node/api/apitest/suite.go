@@ -59,6 +59,8 @@ func Suite(t *testing.T, serve func(*testing.T, *Fake) api.Service) {
 // Example returns a status with every field set.
 func Example() jobs.Status {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	exit := work.Exit{Cause: work.Exited, Ended: at.Add(time.Minute)}
+	bad := work.Exit{Code: 3, Cause: work.Exited, Detail: "bad", Ended: exit.Ended}
 	node := vicinity.ID("zabcdefghijklmnopqrstuvwxyz")
 	return jobs.Status{
 		ID: "k7f3q@zeb2a", Origin: "zeb2aaaaaaaaaaaaaaaaaaaaaaa",
@@ -70,10 +72,16 @@ func Example() jobs.Status {
 		State: jobs.Failed, Reason: "rank 1 ended with 3", ExitCode: 3,
 		Submitted: at, Started: at.Add(time.Second), Ended: at.Add(time.Minute),
 		Workers: []jobs.WorkerStatus{
-			{Rank: 0, Attempt: 1, Node: node, Name: "there", RTT: codec.Duration(2 * time.Millisecond), State: jobs.WorkerEnded, Stdout: 7, Stderr: 9, Exit: &work.Exit{Cause: work.Exited, Ended: at.Add(time.Minute)}},
-			{Rank: 1, Attempt: 2, Node: node, Name: "there", State: jobs.WorkerEnded, Exit: &work.Exit{Code: 3, Cause: work.Exited, Detail: "bad", Ended: at.Add(time.Minute)}},
+			{
+				Rank: 0, Attempt: 1, Node: node, Name: "there", RTT: codec.Duration(2 * time.Millisecond),
+				State: jobs.WorkerEnded, Stdout: 7, Stderr: 9, Exit: &exit,
+			},
+			{Rank: 1, Attempt: 2, Node: node, Name: "there", State: jobs.WorkerEnded, Exit: &bad},
 		},
-		Rounds:   []jobs.Round{{Number: 1, Radius: 1, At: at, Wait: codec.Duration(time.Second), Wanted: 2, Reached: 3, Offers: 2, Workers: 4, Declines: 1, Messages: 6}},
+		Rounds: []jobs.Round{{
+			Number: 1, Radius: 1, At: at, Wait: codec.Duration(time.Second),
+			Wanted: 2, Reached: 3, Offers: 2, Workers: 4, Declines: 1, Messages: 6,
+		}},
 		Asked:    3,
 		Outputs:  []jobs.RankOutput{{Rank: 0, Attempt: 1, Manifest: transfer.HashOf([]byte("out")), Files: 1, Bytes: 3}},
 		Warnings: []string{"rank 1: out-* matched nothing"},
@@ -85,8 +93,11 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	ctx := t.Context()
 	want := Example()
 	f.Add(want)
-	f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: "zabcdefghijklmnopqrstuvwxyz", Name: "there"}, RTT: codec.Duration(1500 * time.Microsecond), Neighbour: "near", Position: []float64{1, -2.5},
-		Cluster: "delft", Told: want.Submitted, Busy: 3, State: "paused", Links: []api.Link{{ID: f.Members[0].ID, Kind: "far"}}})
+	f.Members = append(f.Members, api.NodeInfo{
+		Member: vicinity.Member{ID: "zabcdefghijklmnopqrstuvwxyz", Name: "there"}, RTT: codec.Duration(1500 * time.Microsecond),
+		Neighbour: "near", Position: []float64{1, -2.5}, Cluster: "delft",
+		Told: want.Submitted, Busy: 3, State: "paused", Links: []api.Link{{ID: f.Members[0].ID, Kind: "far"}},
+	})
 	f.Members[0].Traffic = api.Traffic{{Group: "gossip", Name: "packets refused", Value: 1 << 40, Bad: true, Help: "of other networks"}}
 	self, err := s.Node(ctx)
 	same(t, "Node", self, err, f.Members[0])
@@ -130,7 +141,8 @@ func same[T any](t *testing.T, what string, got T, err error, want T) {
 func testMeasure(t *testing.T, f *Fake, s api.Service) {
 	for i, name := range []string{"there", "twin", "twin", "Zoë’s box & co?"} {
 		id := vicinity.ID("z" + strings.Repeat(string(rune('b'+i)), 26))
-		f.Members = append(f.Members, api.NodeInfo{Member: vicinity.Member{ID: id, Name: name, Site: "lab"}, RTT: codec.Duration(i+1) * codec.Duration(time.Millisecond)})
+		member := vicinity.Member{ID: id, Name: name, Site: "lab"}
+		f.Members = append(f.Members, api.NodeInfo{Member: member, RTT: codec.Duration(i+1) * codec.Duration(time.Millisecond)})
 	}
 	for _, c := range []struct {
 		from, to string
@@ -138,8 +150,10 @@ func testMeasure(t *testing.T, f *Fake, s api.Service) {
 		want     error
 	}{
 		{"self", "there", 5, nil}, {"here", "zeeee", 1, nil}, {"there", "self", 100, nil}, {"zccc", "Zoë’s box & co?", 2, nil},
-		{"self", "nobody", 5, api.ErrNotFound}, {"nobody", "self", 5, api.ErrNotFound}, {"self", "twin", 5, api.ErrAmbiguous}, {"z", "there", 5, api.ErrAmbiguous},
-		{"self", "here", 5, api.ErrInvalid}, {"self", "there", 0, api.ErrInvalid}, {"self", "there", 101, api.ErrInvalid}, {"self", "there", -1, api.ErrInvalid},
+		{"self", "nobody", 5, api.ErrNotFound}, {"nobody", "self", 5, api.ErrNotFound},
+		{"self", "twin", 5, api.ErrAmbiguous}, {"z", "there", 5, api.ErrAmbiguous},
+		{"self", "here", 5, api.ErrInvalid}, {"self", "there", 0, api.ErrInvalid},
+		{"self", "there", 101, api.ErrInvalid}, {"self", "there", -1, api.ErrInvalid},
 	} {
 		got, err := s.Measure(t.Context(), c.from, c.to, c.pings)
 		if !errors.Is(err, c.want) {
