@@ -22,118 +22,6 @@ import (
 
 const module = "zorilla"
 
-// floors is the table of ARCHITECTURE.md: a package imports only floors below
-// its own. Folders that are not named have the floor of the folder above them.
-var floors = map[string]int{
-	"internal/codec":              -1, // the cellar: how everything is written
-	"internal/needs":              -1,
-	"internal/seeds":              -1,
-	"internal/golden":             -1,
-	"internal/built":              -1,
-	"internal/freemem":            -1,
-	"internal/stall":              -1,
-	"internal/units":              -1,
-	"internal/rate":               -1,
-	"internal/reserved":           -1,
-	"internal/owned":              -1,
-	"cmd/zorilla/progress":        0,
-	"cmd/zorilla/doctor":          5,
-	"cmd/zorilla/config":          4,
-	"cmd/zorilla/top":             6,
-	"cmd/zorilla/columns":         5,
-	"cmd/zorilla/suggest":         2,
-	"cmd/zorilla/help":            6,
-	"cmd/zorilla/man":             7,
-	"cmd/zorilla/script":          3,
-	"cmd/zorilla/completion":      6,
-	"cmd/zorilla/selector":        5,
-	"internal/sanitize":           -1,
-	"internal/atomicfile":         -1,
-	"internal/connlimit":          -1,
-	"internal/uplink":             -1,
-	"internal/portion":            -1,
-	"internal/fdpass":             0,
-	"internal/entries":            0,
-	"docs/tables":                 -1,
-	"docs/pages":                  -1,
-	"vicinity":                    0,
-	"flood":                       1,
-	"transfer":                    1,
-	"transfer/swarm":              0,
-	"transfer/exchange":           2,
-	"transfer/storetest":          2,
-	"jobs/cgroup":                 0,
-	"jobs/sandbox":                0,
-	"jobs/judge":                  -1,
-	"jobs/users":                  1,
-	"jobs/proc":                   0,
-	"jobs/mounts":                 0,
-	"jobs/disk":                   0,
-	"jobs/gpu":                    0,
-	"jobs/ports":                  0,
-	"jobs/remover":                0,
-	"jobs/work":                   0,
-	"jobs/mpi":                    0,
-	"jobs/pmi":                    1,
-	"jobs/quota":                  0,
-	"jobs/quota/quotatest":        1,
-	"jobs/session":                0,
-	"jobs/session/server":         1,
-	"jobs/session/client":         1,
-	"jobs/session/workerapi":      1,
-	"jobs/session/mpilaunch":      2,
-	"jobs/launch":                 1,
-	"jobs/netpolicy":              1,
-	"jobs/placement":              2,
-	"jobs/process":                2,
-	"jobs/process/workertest":     3,
-	"jobs/process/sandboxtest":    3,
-	"jobs/journal":                2,
-	"jobs/internal/agenda":        0,
-	"jobs/internal/where":         1,
-	"jobs/internal/jobtest":       1,
-	"jobs":                        3,
-	"jobs/internal/wire":          4,
-	"jobs/internal/wire/wiretest": 5,
-	"jobs/internal/record":        5,
-	"jobs/internal/claims":        5,
-	"jobs/internal/search":        5,
-	"jobs/internal/output":        6,
-	"jobs/internal/primary":       6,
-	"jobs/internal/participant":   6,
-	"jobs/internal/core":          7,
-	"jobs/internal/loop":          4,
-	"jobs/internal/heartbeat":     5,
-	"jobs/internal/onend":         5,
-	"jobs/internal/peer":          5,
-	"jobs/internal/executor":      7,
-	"jobs/internal/origin":        8,
-	"jobs/agent":                  9,
-	"jobs/model":                  8,
-	"node/trust":                  3,
-	"node/usage":                  1,
-	"node/gossip":                 4,
-	"node/api":                    4,
-	"node/api/apitest":            5,
-	"node/web":                    5,
-	"node/web/form":               4,
-	"node/fastrpc":                5,
-	"node/flow":                   5,
-	"node":                        10,
-	"testnet":                     11,
-	"cmd/zorilla":                 11,
-	"testnet/chart":               11,
-	"testnet/local":               11,
-	"testnet/hosts":               12,
-	"testnet/hosts/lab":           11,
-	"testnet/sim":                 12,
-	"testnet/chaos":               12,
-	"testnet/experiments":         13,
-	"bench":                       12,
-	"examples/peers":              11,
-	"examples":                    12,
-}
-
 // never lists what the command must not link, with the reason.
 var never = map[string]string{
 	"testing":                     "tests stay out of the program",
@@ -176,28 +64,24 @@ func packages(t *testing.T) []pkg {
 	return list
 }
 
-// floorOf returns the floor of a package of this module.
-func floorOf(importPath string) (int, bool) {
-	rel := strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
-	for ; rel != "." && rel != ""; rel = filepath.Dir(rel) {
-		if f, ok := floors[rel]; ok {
-			return f, true
-		}
-	}
-	return 0, false
-}
-
+// TestFloors wants each package on a floor, above what it imports, and each floor to name folders
+// with packages.
 func TestFloors(t *testing.T) {
+	floors := floorsOf(t)
+	empty := maps.Clone(floors)
 	for _, p := range packages(t) {
 		if p.ImportPath == module {
 			continue
 		}
-		own, ok := floorOf(p.ImportPath)
+		own, ok := floorOf(floors, p.ImportPath)
 		if !ok {
-			t.Errorf("%s has no floor: add it to the table here and in ARCHITECTURE.md", p.ImportPath)
+			t.Errorf("%s has no floor: add it to those of ARCHITECTURE.md", p.ImportPath)
+		}
+		for dir := strings.TrimPrefix(p.ImportPath, module+"/"); dir != "."; dir = filepath.Dir(dir) {
+			delete(empty, dir)
 		}
 		for _, imp := range p.Imports {
-			if f, ok := floorOf(imp); ok && strings.HasPrefix(imp, module+"/") && f >= own {
+			if f, ok := floorOf(floors, imp); ok && strings.HasPrefix(imp, module+"/") && f >= own {
 				t.Errorf("%s (floor %d) imports %s (floor %d)", p.ImportPath, own, imp, f)
 			}
 		}
@@ -211,6 +95,9 @@ func TestFloors(t *testing.T) {
 				}
 			}
 		}
+	}
+	for dir := range empty {
+		t.Errorf("ARCHITECTURE.md has %s on floor %d, which has no package", dir, floors[dir])
 	}
 }
 
@@ -232,7 +119,8 @@ func TestJobsAreWordsOnly(t *testing.T) {
 	}
 }
 
-// TestPackageComments wants exactly one package comment in each package.
+// TestPackageComments wants exactly one package comment in each package, which says what it is: no
+// other list does.
 func TestPackageComments(t *testing.T) {
 	for _, p := range packages(t) {
 		var with []string
@@ -241,8 +129,12 @@ func TestPackageComments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Doc != nil {
-				with = append(with, name)
+			if f.Doc == nil {
+				continue
+			}
+			with = append(with, name)
+			if text := f.Doc.Text(); f.Name.Name != "main" && !strings.HasPrefix(text, "Package "+f.Name.Name+" ") {
+				t.Errorf("%s: its comment is to begin with \"Package %s \", not %.40q", p.ImportPath, f.Name.Name, text)
 			}
 		}
 		if len(p.GoFiles) > 0 && len(with) != 1 {

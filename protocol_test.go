@@ -168,25 +168,3 @@ func TestProtocolNamesWhatPeersMayAsk(t *testing.T) {
 		t.Errorf("PROTOCOL.md lets peers ask\n%v\nnode/api/peer.go serves\n%v", want, is)
 	}
 }
-
-// TestArchitectureNamesTheFloors keeps the page's table equal to floors.
-func TestArchitectureNamesTheFloors(t *testing.T) {
-	const page = "ARCHITECTURE.md"
-	have := map[string]int{}
-	row := regexp.MustCompile(`^\|(-?\d+)\|([^|]*)\|`)
-	name := regexp.MustCompile("`([^`]+)`")
-	for _, line := range rows(read(t, page)) {
-		if m := row.FindStringSubmatch(line); m != nil {
-			floor, err := strconv.Atoi(m[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range name.FindAllStringSubmatch(m[2], -1) {
-				have[n[1]] = floor
-			}
-		}
-	}
-	if !maps.Equal(have, floors) {
-		t.Errorf("%s has the floors\n%v\nthe table of TestFloors has\n%v", page, have, floors)
-	}
-}

@@ -183,8 +183,8 @@ func (c *contest) floods() (n int) {
 }
 
 // TestGangs lets two hundred gangs compete for 60 slots, of which some want more
-// than half, and compares what they get with what is promised: ARCHITECTURE.md,
-// "Claims". ZORILLA_SEEDS=FROM-TO chooses other seeds.
+// than half, and compares what they get with what is promised of slots:
+// docs/architecture/search.md. ZORILLA_SEEDS=FROM-TO chooses other seeds.
 func TestGangs(t *testing.T) {
 	seeds.OneGoroutine(t)
 	const gangs, burst = 200, 20 * time.Second
