@@ -1,5 +1,5 @@
-// Package pages reads what the pages of the documentation tell their readers to type, for the
-// tests that type it.
+// Package pages reads the commands that the pages of the documentation show, for the tests that
+// type them at real nodes.
 package pages
 
 import (

@@ -1,6 +1,6 @@
 // Package uplink bounds how many bytes a node sends to other nodes in a second, and
-// shares them out fairly: whose turn is next is who was sent least, however much each
-// of them asks for.
+// shares them out fairly: the node that was sent least is next, however much each of
+// them asks for.
 //
 // Where there is a limit only a few files are sent at a time, so that each of them has
 // enough of it not to be taken for broken by who receives; the others wait before they

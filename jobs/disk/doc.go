@@ -1,4 +1,4 @@
-// Package disk tells how much room directory trees take on their disk, and watches
+// Package disk measures how much room directory trees take on their disk, and watches
 // that they stay within a limit.
 //
 // What counts is blocks, as the file system has allocated them: a sparse file counts

@@ -1,5 +1,5 @@
-// Package usage remembers how a node was used in the last hour, in 120 bytes, so that
-// everybody who looks can be told without anybody asking all the time.
+// Package usage keeps how a node's slots were used in the last hour, in 120 bytes, and adds up
+// what several nodes report of that: nobody has to ask them all the time.
 //
 // A Meter looks every few seconds and keeps the mean of each minute. What it tells, Lately,
 // travels as shares of the node's slots, the last minute at the end: clocks need not agree.

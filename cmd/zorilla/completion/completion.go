@@ -1,4 +1,4 @@
-// Package completion tells shells how a command line may go on.
+// Package completion lists for shells how a command line may go on.
 package completion
 
 import (

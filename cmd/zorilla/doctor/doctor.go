@@ -1,5 +1,5 @@
 // Package doctor finds out what keeps a node, its network or its workers from being as
-// good as they could be, and tells the cure.
+// good as they could be, and names the cure.
 package doctor
 
 import (
