@@ -27,6 +27,7 @@ type DirStore struct {
 	notes noteDir
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
 	open  func(name string) (fs.File, error)
+	sync  func(name string) error // a file or a directory
 	room  func(have, more int64) error
 
 	claims claims
@@ -45,7 +46,7 @@ func NewDirStore(dir string, limit int64) *DirStore {
 		claims: claims{of: make(map[Hash]chan struct{})}, catalog: newCatalog(limit),
 	}
 	s.write, s.room = s.writeFile, func(int64, int64) error { return nil }
-	s.open = func(name string) (fs.File, error) { return os.Open(name) }
+	s.open, s.sync = func(name string) (fs.File, error) { return os.Open(name) }, atomicfile.Sync
 	return s
 }
 
@@ -250,7 +251,7 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 		names[name], shelves[filepath.Dir(name)] = true, true
 	}
 	for _, all := range []map[string]bool{names, shelves} { // a disk makes several durable in the time of one
-		if err := inParallel(slices.Collect(maps.Keys(all)), 0, func(name string, _ []byte) error { return atomicfile.Sync(name) }); err != nil {
+		if err := inParallel(slices.Collect(maps.Keys(all)), 0, func(name string, _ []byte) error { return s.sync(name) }); err != nil {
 			return fmt.Errorf("sync blob: %w", err)
 		}
 	}
