@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,5 +93,28 @@ func TestClaimBeforeWhatIsDamaged(t *testing.T) {
 		if starts && (err != nil || got.Start == nil) || !starts && !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("with a start %v: %+v, %v", starts, got, err)
 		}
+	}
+}
+
+// A claim that lets its worker start is synced, so that a machine which fails forgets no process: a
+// pipe, which cannot be synced, takes only the other.
+func TestClaimOfAStartIsSynced(t *testing.T) {
+	root := filepath.Join(t.TempDir(), RootName(wiretest.Job, wiretest.RA(0, 1)))
+	at := filepath.Join(root, "entries") // the notes of a worker, see process.Note
+	if err := errors.Join(os.Mkdir(root, 0o755), syscall.Mkfifo(at, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(at, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(0, 1)}
+	if err := c.Write(root); err != nil {
+		t.Errorf("a claim that does not let its worker start: %v", err)
+	}
+	c.Start = &wire.Start{Job: wiretest.Job}
+	if err := c.Write(root); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a claim that lets its worker start: got %v, want that it is synced", err)
 	}
 }
