@@ -175,9 +175,8 @@ func TestOrderOfStepsOfAJob(t *testing.T) {
 func TestOrderOfStepsOfACancelledJob(t *testing.T) {
 	bubble(t, 2, 1, func(t *testing.T, g *grid) {
 		log := inSteps(g)
-		id := g.submit(0, jobs.Spec{Args: ticking(1000), Min: 2, Max: 2})
+		id := g.submit(0, jobs.Spec{Args: []string{"part"}, Min: 2, Max: 2}) // whose ranks take a while to end
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
-		time.Sleep(5 * time.Second)
 		if err := g.node(0).service.Cancel(id, "cancelled by a user", true); err != nil {
 			t.Fatal(err)
 		}
