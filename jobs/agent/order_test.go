@@ -16,7 +16,6 @@ import (
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
 	"zorilla/jobs/trees"
-	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -103,24 +102,27 @@ func (r steppedRunner) Start(ctx context.Context, spec process.Spec) (process.Wo
 	if err != nil {
 		return w, err
 	}
-	return &steppedWorker{w, r.log, name}, nil
+	stepped := &steppedWorker{w, r.log, name, make(chan struct{})}
+	go func() {
+		<-w.Done()
+		r.log.Did("ended", name)
+		close(stepped.done)
+	}()
+	return stepped, nil
 }
 
 type steppedWorker struct {
 	process.Worker
 	log  *steps.Log
 	name string
+	done chan struct{} // closed when that it has ended is logged
 }
+
+func (w *steppedWorker) Done() <-chan struct{} { return w.done }
 
 func (w *steppedWorker) Stop(grace time.Duration) {
 	w.log.Did("stop", w.name)
 	w.Worker.Stop(grace)
-}
-
-func (w *steppedWorker) Exit() work.Exit {
-	e := w.Worker.Exit()
-	w.log.Did("ended", w.name)
-	return e
 }
 
 // claimIn says what claim a worker's directory has.
