@@ -159,7 +159,7 @@ func (f *Frontier) Answered(now time.Time, r Reach) {
 	}
 }
 
-// Meet tells of a node that is known to be so far away; if the flood has not
+// Meet reports a node that is known to be so far away; if the flood has not
 // reached it, it is as good as one on the rim. More of the same node do nothing.
 func (f *Frontier) Meet(id vicinity.ID, rtt time.Duration) {
 	if f.seen == nil || f.seen[id] || f.met[id] || f.direct != nil {

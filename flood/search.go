@@ -100,7 +100,7 @@ func (s *Search) Flooded(now time.Time) {
 	s.wait = time.Duration(min(float64(s.schedule.Max), float64(s.wait)*s.schedule.Factor))
 }
 
-// Heard tells how many distinct nodes have answered the last flood so far,
+// Heard reports how many distinct nodes have answered the last flood so far,
 // with an offer or without.
 func (s *Search) Heard(nodes int) { s.heard = max(s.heard, nodes) }
 

@@ -26,7 +26,7 @@ var ErrDamaged = errors.New("damaged")
 // ErrStopped is what requests get when the service ends while they wait.
 var ErrStopped = errors.New("the node is stopping")
 
-// Error tells how the job ended, and when its results went.
+// Error reports how the job ended, and when its results went.
 func (e *ForgottenError) Error() string {
 	return fmt.Sprintf("job %s ended with %d; its output was %v on %s",
 		e.St.ID.Short(), e.St.ExitCode, ErrForgotten, e.St.Forgotten.Local().Format("2006-01-02 15:04 MST"))

@@ -23,7 +23,7 @@ func (s *Spec) Workers() int { return s.Max * s.Copies() }
 // Least returns how many workers the job starts with.
 func (s *Spec) Least() int { return s.Min * s.Copies() }
 
-// RankOf tells which copy of which rank a worker is.
+// RankOf reports which copy of which rank a worker is.
 func (s *Spec) RankOf(worker int) (rank, replica int) {
 	if s.Replicas <= 1 {
 		return worker, 0

@@ -179,7 +179,7 @@ type Staged struct {
 	Cached  int64 `json:"cached"`  // bytes that participants had already
 }
 
-// Moving tells how far files of a job are that are on their way: inputs to the nodes of its
+// Moving reports how far files of a job are that are on their way: inputs to the nodes of its
 // workers, or outputs to its origin.
 type Moving struct {
 	What    string         `json:"what"`              // MovingInputs or MovingOutputs
@@ -245,7 +245,7 @@ type NodeAnswer struct {
 	Hops    int            `json:"hops,omitempty"`   // links that the flood travelled to it; 0 = the origin itself
 }
 
-// Why tells why a node declined, and what became of what it offered or held for others; "" if
+// Why reports why a node declined, and what became of what it offered or held for others; "" if
 // its offer stands.
 func (n NodeAnswer) Why() string {
 	if n.Reason != "" && n.Fate != "" {
@@ -276,7 +276,7 @@ type Drained struct {
 // MaxWarnings bounds the warnings of a job, and of a report.
 const MaxWarnings = 100
 
-// Results tells how much an origin keeps of jobs that have ended.
+// Results reports how much an origin keeps of jobs that have ended.
 type Results struct {
 	Jobs      int            `json:"jobs"`                 // that have ended and whose record is kept
 	Forgotten int            `json:"forgotten"`            // of these, those without results
@@ -290,7 +290,7 @@ type Results struct {
 // User is whom workers run as.
 type User struct{ UID, GID int }
 
-// Counts tells how much arrived that could not be used.
+// Counts reports how much arrived that could not be used.
 type Counts struct {
 	Malformed int64 // packets that are not what they should be
 	Forged    int64 // packets whose signature is not that of the node they seem to come from

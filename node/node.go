@@ -86,7 +86,7 @@ func (n *Node) Service() api.Service { return n.service }
 // Self describes the node as it tells others. Call it after Ready.
 func (n *Node) Self() vicinity.Member { return n.net.overlay.Self() }
 
-// Vicinity tells who is near. Call it after Ready.
+// Vicinity reports who is near. Call it after Ready.
 func (n *Node) Vicinity() *vicinity.Table { return n.net.near }
 
 // First reports whether the node's key was made in this run. Call it after

@@ -127,7 +127,7 @@ func (o origin) Tasks(_ context.Context, ref string, q jobs.TaskQuery) (jobs.Tas
 	return o.jobs.Tasks(id, q)
 }
 
-// Explain tells why a job waits.
+// Explain reports why a job waits.
 func (o origin) Explain(_ context.Context, ref string) (jobs.Explanation, error) {
 	id, err := o.own(ref)
 	if err != nil {
@@ -145,7 +145,7 @@ func (o origin) Cancel(_ context.Context, ref string, atOnce bool) error {
 	return o.jobs.Cancel(id, "cancelled by a user", atOnce)
 }
 
-// Output tells what a job's workers wrote.
+// Output reports what a job's workers wrote.
 func (o origin) Output(ctx context.Context, ref string, q api.OutputQuery, f func(jobs.Output) error) error {
 	id, err := o.own(ref)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// self tells how this node is, and measures from here.
+// self reports how this node is, and measures from here.
 type self struct {
 	net   *network
 	jobs  *agent.Service

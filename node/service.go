@@ -66,5 +66,5 @@ func (s *service) Web(_ context.Context, readOnly bool) (string, error) {
 	return s.webURL, nil
 }
 
-// Changes tells of changes.
+// Changes reports changes.
 func (s *service) Changes() <-chan struct{} { return s.jobs.Changes() }

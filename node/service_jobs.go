@@ -89,7 +89,7 @@ func (s *jobService) Tasks(ctx context.Context, ref string, q jobs.TaskQuery) (j
 	return at.Tasks(ctx, string(id), q)
 }
 
-// Explain tells why a job waits.
+// Explain reports why a job waits.
 func (s *jobService) Explain(ctx context.Context, ref string) (jobs.Explanation, error) {
 	id, at, err := s.of(ctx, ref)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *jobService) Remove(ctx context.Context, ref string) error {
 	return s.jobs.Remove(id)
 }
 
-// Output tells what a job's workers wrote.
+// Output reports what a job's workers wrote.
 func (s *jobService) Output(ctx context.Context, ref string, q api.OutputQuery, f func(jobs.Output) error) error {
 	id, at, err := s.of(ctx, ref)
 	if err != nil {

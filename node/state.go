@@ -194,7 +194,7 @@ func (d stateDir) secret(text string, join []string, log zerolog.Logger) (trust.
 	case err == nil && old.Equal(given):
 		return given, seeds, nil
 	case err == nil:
-		log.Warn().Msg("the network secret has changed: this node leaves its old network for the one it was told to join")
+		log.Warn().Msg("the network secret has changed: this node leaves its old network for the one of the new secret")
 		os.Remove(d.file("peers"))
 	}
 	return given, seeds, trust.SaveSecret(path, given)

@@ -53,7 +53,7 @@ func (n *Nodes) Site(site int) []int {
 // Service returns the API for clients of node i, which must be up.
 func (n *Nodes) Service(i int) api.Service { return n.list[i].node.Service() }
 
-// Vicinity tells who is near node i, which must be up, as it sees it.
+// Vicinity reports who is near node i, which must be up, as it sees it.
 func (n *Nodes) Vicinity(i int) *vicinity.Table { return n.list[i].node.Vicinity() }
 
 // Runner returns where the workers of node i are.

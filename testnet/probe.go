@@ -11,7 +11,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// FloodReport tells how one flood went.
+// FloodReport reports how one flood went.
 type FloodReport struct {
 	Reached  int           // nodes, the origin not counted
 	Last     time.Duration // from the start until the last of them had it

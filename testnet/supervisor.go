@@ -208,7 +208,7 @@ func (s *supervisor) detach(w *worker) {
 	}
 }
 
-// moved tells of a change. The caller holds mu.
+// moved reports a change. The caller holds mu.
 func (s *supervisor) moved() {
 	if s.main.life.Phase() != process.Over {
 		close(s.changed)

@@ -127,7 +127,7 @@ func (s *surveyor) obstacle(at, why string, file bool) {
 	s.list = append(s.list, Obstacle{at, why, file})
 }
 
-// directory tells what is known of a directory below dir.
+// directory reports what is known of a directory below dir.
 func (s *surveyor) directory(p string) surveyed {
 	if d, ok := s.dirs[p]; ok {
 		return d

@@ -29,7 +29,7 @@ type LocalRemote interface {
 // askBatch is how many hashes one call of Missing names.
 const askBatch = 4096
 
-// Uploaded tells what Upload did.
+// Uploaded reports what Upload did.
 type Uploaded struct {
 	Manifest Hash
 	Files    int

@@ -8,7 +8,7 @@ import (
 
 const probePause = time.Second // between probes of one member
 
-// Ask pings a member for a caller who waits; Answers tells what comes of it.
+// Ask pings a member for a caller who waits; Answers reports what comes of it.
 // The nonce is 0 if id is no other member.
 func (c *Core) Ask(now time.Time, id ID) (nonce uint64, out []Packet) {
 	c.enter(now)

@@ -36,7 +36,7 @@ func (t *Table) Fresh(id ID, within time.Duration) (time.Duration, bool) {
 }
 
 // Probe asks for measurements of a member soon, at most once a second. It
-// returns nothing: Sure tells when the answers are there. Who is no other member
+// returns nothing: Sure reports when the answers are there. Who is no other member
 // is not asked.
 func (t *Table) Probe(id ID) {
 	t.feed(func(now time.Time) []Packet { return t.core.Probe(now, id) })

@@ -213,7 +213,7 @@ func rmCommand(con *console) *cli.Command {
 		Description: `
 Only at the node where the job was submitted. It keeps results by itself for a week
 ('zorilla node --keep-for') and as long as there is room (--keep-outputs), those
-that nobody has asked for at least a day; ID, state and exit code ten times as long.
+that were not fetched for at least a day; ID, state and exit code ten times as long.
 
 zorilla rm last`,
 		Action: askEachJob((*api.Client).Remove, nil),

@@ -87,7 +87,7 @@ func printExplanation(con *console, e jobs.Explanation, now time.Time, rounds bo
 	return con.section(roundTable(e.Rounds, e.Rounds[0].At))
 }
 
-// answered tells when a node has answered.
+// answered reports when a node has answered.
 func answered(n jobs.NodeAnswer, now time.Time) string {
 	if n.At.IsZero() {
 		return "-"

@@ -126,7 +126,7 @@ func (f *follower) closed() error {
 	return nil
 }
 
-// update takes note of a new status and tells what the user must know.
+// update takes note of a new status and reports what the user must know.
 func (f *follower) update(st jobs.Status) {
 	f.status = st
 	if m := st.Moving; m != nil && (st.State == jobs.Staging || st.State == jobs.Collecting) {
@@ -145,7 +145,7 @@ func (f *follower) update(st jobs.Status) {
 // workerKey names a worker for users.
 type workerKey struct{ rank, replica int }
 
-// printRetries tells which ranks have another attempt, and why: those with the
+// printRetries reports which ranks have another attempt, and why: those with the
 // same reason, such as all of a gang, in one line.
 func (f *follower) printRetries(st jobs.Status) {
 	type again struct {

@@ -263,7 +263,7 @@ func TestSignalsDuringSubmissions(t *testing.T) {
 		"answered":                       {node: signalling{list: intr}, fate: followed, code: 130, says: cancelled, state: jobs.Cancelled},
 		"not answered":                   {node: signalling{list: intr, held: true}, fate: followed, code: 130, says: cancelled, state: jobs.Cancelled},
 		"another signal before":          {node: signalling{list: []os.Signal{syscall.SIGPIPE, syscall.SIGWINCH, syscall.SIGTERM}}, code: 143, says: cancelled, state: jobs.Cancelled},
-		"twice":                          {node: signalling{list: []os.Signal{os.Interrupt, os.Interrupt}, held: true}, code: 130, says: "'zorilla ps' tells", state: jobs.Pending},
+		"twice":                          {node: signalling{list: []os.Signal{os.Interrupt, os.Interrupt}, held: true}, code: 130, says: "'zorilla ps' shows", state: jobs.Pending},
 		"refused":                        {node: signalling{list: intr, fails: jobs.ErrInvalid}, code: 130, says: "the job was not accepted"},
 		"cannot be cancelled":            {node: signalling{list: intr, cancel: api.ErrUnavailable}, code: 130, says: "was not cancelled: unavailable: 'zorilla cancel ", state: jobs.Pending},
 		"detaches":                       {node: signalling{list: []os.Signal{syscall.SIGQUIT}}, fate: followed, state: jobs.Pending, left: syscall.SIGQUIT},

@@ -264,7 +264,7 @@ func (r *request) stageCommand() error {
 	return nil
 }
 
-// hintCommand tells of a program in the current directory that a bare name
+// hintCommand reports a program in the current directory that a bare name
 // does not mean, and what else there is to say of the command.
 func hintCommand(con *console, r *request) {
 	if text := suggest.Command(r.spec.Args[0]); text != "" {

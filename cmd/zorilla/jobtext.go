@@ -17,7 +17,7 @@ func endLine(st jobs.Status) string {
 	return line
 }
 
-// running tells how many workers run.
+// running reports how many workers run.
 func running(st jobs.Status) int {
 	n := 0
 	for _, w := range st.Workers {
@@ -82,7 +82,7 @@ func onlyRank(st jobs.Status, rank int) (jobs.Status, error) {
 		return st, nil
 	}
 	if st.Spec.Array != nil {
-		return st, fmt.Errorf("job %s has tasks, not ranks: 'zorilla tasks --from %d --limit 1 %s' tells of one", st.ID.Short(), rank, st.ID.Short())
+		return st, fmt.Errorf("job %s has tasks, not ranks: 'zorilla tasks --from %d --limit 1 %s' shows one", st.ID.Short(), rank, st.ID.Short())
 	}
 	st.Workers = slices.DeleteFunc(slices.Clone(st.Workers), func(w jobs.WorkerStatus) bool { return w.Rank != rank })
 	st.Outputs = slices.DeleteFunc(slices.Clone(st.Outputs), func(o jobs.RankOutput) bool { return o.Rank != rank })

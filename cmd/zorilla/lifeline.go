@@ -155,7 +155,7 @@ func (l *lifeline) pieces(ctx context.Context, q api.OutputQuery, give func(jobs
 }
 
 // watch sends the status of a job at each change until its end. It closes
-// the channel when it can ask no more, and tells why.
+// the channel when it can ask no more, and reports why.
 func watch(ctx context.Context, l *lifeline) (<-chan jobs.Status, <-chan error) {
 	statuses, lost := make(chan jobs.Status), make(chan error, 1)
 	go func() {

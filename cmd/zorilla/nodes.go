@@ -26,7 +26,7 @@ func nodesCommand(con *console) *cli.Command {
 		Description: `
 RTT is the round trip from the node that is asked; MIB/S how fast files were sent
 to a node and from there, as far as is known from transfers of the last hour (">":
-that fast at least, something else was sent too); LINK tells the neighbours
+that fast at least, something else was sent too); LINK marks the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
 and how old that is if a node does not answer now; CLUSTER which nodes are near
 to each other, as found from round trips; STATE which nodes are draining or
@@ -114,7 +114,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 	return rows
 }
 
-// speeds tells how fast files went to a node, and came from it.
+// speeds reports how fast files went to a node, and came from it.
 func speeds(b api.Bandwidth) string {
 	if b == (api.Bandwidth{}) {
 		return "-"

@@ -179,7 +179,7 @@ func ownDir(st *jobs.Status) string {
 // maxDirName is how much of a job's name is in that of its directory.
 const maxDirName = 60
 
-// hindered tells what would be in the way of a job's output files.
+// hindered reports what would be in the way of a job's output files.
 func hindered(c *cli.Context, spec *jobs.Spec) error {
 	way := api.KnownObstacles(spec, wanted(c, -1))
 	switch {
@@ -211,7 +211,7 @@ func fetch(ctx context.Context, con *console, l *lifeline, st jobs.Status, want 
 	return signalled(sig)
 }
 
-// pull fetches outputs and tells what Merge had to say.
+// pull fetches outputs and reports what Merge had to say.
 func pull(ctx context.Context, con *console, l *lifeline, st jobs.Status, want api.Wanted) error {
 	var got api.Pulled
 	want.Tell = func(done, total int64) {

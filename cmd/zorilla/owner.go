@@ -166,7 +166,7 @@ zorilla cache --verify
 zorilla cache --prune     # the disk is needed: only what is needed stays`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "verify", Usage: "read all chunks, and remove those that are damaged"},
-			&cli.BoolFlag{Name: "prune", Usage: "remove the chunks that nobody needs"},
+			&cli.BoolFlag{Name: "prune", Usage: "remove the chunks that no job needs"},
 			jsonFlag(),
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {

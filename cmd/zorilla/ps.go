@@ -177,7 +177,7 @@ func printQueue(con *console, c *cli.Context, client *api.Client) error {
 	return con.printTable(rows)
 }
 
-// each tells what one worker needs.
+// each reports what one worker needs.
 func each(w jobs.Waiting) string {
 	text := count(w.Slots, "slot")
 	if w.Memory > 0 {

@@ -33,7 +33,7 @@ func catchFatal() (signals chan os.Signal, stop func()) {
 }
 
 // untilSignal is a context that ends with the next signal that would end the process.
-// caught ends it, and tells which one came; nobody reads the signals any more then.
+// caught ends it, and reports which one came; nobody reads the signals any more then.
 func untilSignal(ctx context.Context, signals <-chan os.Signal) (_ context.Context, caught func() os.Signal) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan os.Signal, 1)

@@ -190,7 +190,7 @@ func seconds(s float64) string {
 	return units.Span(time.Duration(s * float64(time.Second)))
 }
 
-// wish tells what a job asked for.
+// wish reports what a job asked for.
 func wish(spec jobs.Spec) string {
 	s := strconv.Itoa(spec.Max)
 	if !spec.Rigid() {
@@ -241,7 +241,7 @@ func stamp(t, now time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), units.Span(now.Sub(t)))
 }
 
-// workerTable lists the workers; disks tells what each read from disks, and wrote to them.
+// workerTable lists the workers; disks reports what each read from disks, and wrote to them.
 func workerTable(st jobs.Status, disks bool) [][]string {
 	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {

@@ -145,7 +145,7 @@ func submit(ctx context.Context, con *console, s api.Service, spec jobs.Spec, in
 	case sig == nil:
 		return id, err
 	case errors.Is(err, errLeft): // an input that cannot be read keeps it
-		con.say("left the submission while it was being ended: 'zorilla ps' tells whether the job was accepted")
+		con.say("left the submission while it was being ended: 'zorilla ps' shows whether the job was accepted")
 	default:
 		sub.leave(id, err, signals, what)
 	}
@@ -179,7 +179,7 @@ func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, what
 		cancel()
 	}
 	if err != nil {
-		s.con.say("interrupted: %v: the job may have been accepted: 'zorilla ps' tells", err)
+		s.con.say("interrupted: %v: the job may have been accepted: 'zorilla ps' shows it", err)
 		return
 	}
 	if abandon(ctx, s.con, s.service, id) {
@@ -190,7 +190,7 @@ func (s *submission) leave(id jobs.ID, err error, signals <-chan os.Signal, what
 // cancelWait is how long a node may take for what a command does when it is ended.
 const cancelWait = 5 * time.Second
 
-// abandon cancels a job that its command leaves, or tells how to. It is no error if the job
+// abandon cancels a job that its command leaves, or reports how to. It is no error if the job
 // has ended.
 func abandon(ctx context.Context, con *console, s api.Service, id jobs.ID) bool {
 	ctx, cancel := context.WithTimeout(ctx, cancelWait)

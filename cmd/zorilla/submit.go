@@ -46,7 +46,7 @@ zorilla submit -t 1h job.sh`,
 				return err
 			}
 			if s := c.String("stdin"); s != "" && s != "none" {
-				return usage(c, "--stdin %s: nobody stays to send it: use run, or make it an input with -i %s", s, s)
+				return usage(c, "--stdin %s: submit does not stay to send it: use run, or make it an input with -i %s", s, s)
 			}
 			r, err := requestOf(c, c.Args().Slice(), con.stdin)
 			if err != nil {

@@ -99,7 +99,7 @@ func (s *strip) learn(side int, values []float64) {
 	}
 }
 
-// report tells whether nothing has changed by more than so much since the last report,
+// report reports whether nothing has changed by more than so much since the last report,
 // though each neighbour was heard meanwhile.
 func (s *strip) report(limit float64) (settled bool, iterations int) {
 	s.mu.Lock()

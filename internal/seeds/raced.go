@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Raced tells whether the race detector is on, which makes tests five to ten
+// Raced reports whether the race detector is on, which makes tests five to ten
 // times slower. A test that does less because of it asks here, in its own
 // function: .ci/run finds it by that, and runs it without the detector, too.
 const Raced = raced

@@ -35,7 +35,7 @@
 // minutes. A worker whose program did not begin is declined: it runs elsewhere, and
 // a node where that happens several times in a row offers nothing (see package claims). A
 // participant whose origin is silent keeps its running workers for an hour, and
-// gives prepared ones back after ten seconds, of which it tells when the origin
+// gives prepared ones back after ten seconds, of which it reports when the origin
 // answers. Output carries offsets, so that sending it twice is harmless. An
 // origin that was killed reads its journal and goes on; its participants report
 // to it again. A participant that was killed or stopped finds its workers again
@@ -47,6 +47,6 @@
 // a disk or the network, which have goroutines of their own. All exported methods of
 // Service may be called from any goroutine. What a primary leaves is released in order,
 // once the events before it are in the journal. What a participant wants done for a
-// worker is done by an executor, one thing at a time for each worker, which tells how it
+// worker is done by an executor, one thing at a time for each worker, which reports how it
 // ended.
 package agent

@@ -25,7 +25,7 @@ func (s *Service) Undrain() {
 	s.loop.Notify()
 }
 
-// Drained tells how far the node is.
+// Drained reports how far the node is.
 func (s *Service) Drained() jobs.Drained {
 	var d jobs.Drained
 	s.loop.Call(func() {

@@ -20,7 +20,7 @@ func (s *Service) Limits() (l jobs.Limits) {
 	return l
 }
 
-// SetLimits tells what the owner allows from now on; they must be valid. When
+// SetLimits reports what the owner allows from now on; they must be valid. When
 // it returns, nothing beyond them is offered or accepted. Workers that are here
 // go on.
 func (s *Service) SetLimits(l jobs.Limits) {

@@ -21,10 +21,10 @@ const (
 
 // Guard watches that directories take no more than a limit.
 type Guard struct {
-	// All, unless it is nil, tells what is used, to the last byte; false = it cannot. Then
+	// All, unless it is nil, reports what is used, to the last byte; false = it cannot. Then
 	// the directories are looked at.
 	All func() (used int64, ok bool)
-	// Held, unless it is nil, tells what else counts: files without a name, as they were at
+	// Held, unless it is nil, reports what else counts: files without a name, as they were at
 	// a time that is told, too. With now it looks at once, as far as it can.
 	Held func(now bool) (used int64, at time.Time)
 
@@ -54,7 +54,7 @@ func NewGuard(limit int64, dirs ...string) *Guard { return &Guard{limit: limit, 
 // Watch calls over, each time that it has seen too much, until done is closed. What the
 // directories are used for may change: over gets what of said before the look.
 func (g *Guard) Watch(done <-chan struct{}, of func() int, over func(of int)) {
-	// The thread's own time is what tells what a look costs.
+	// The thread's own time is what reports what a look costs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(lookLeast)

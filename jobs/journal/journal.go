@@ -51,7 +51,7 @@ type Journal interface {
 	// first error of f and returns it as it is. f must not wait for a done
 	// function.
 	Load(f func(Entry) error) error
-	// Stalled tells why nothing can be written now, or nil: what was appended
+	// Stalled reports why nothing can be written now, or nil: what was appended
 	// waits for room on the disk.
 	Stalled() error
 	// Run writes until ctx ends. Call it once.

@@ -147,7 +147,7 @@ func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is
 // againAfter is the pause between tries to write to a full disk.
 const againAfter = time.Second
 
-// Stalled tells why nothing can be written now, or nil: what was appended waits
+// Stalled reports why nothing can be written now, or nil: what was appended waits
 // for room on the disk.
 func (q *queue) Stalled() error {
 	q.mu.Lock()

@@ -96,7 +96,7 @@ func (f *File) dropTorn(logs []logOf) {
 		break
 	}
 	if dropped > 0 {
-		f.lose("the end of journal %s was not complete (%d bytes): it is dropped; nobody was told that it was written", f.path, dropped)
+		f.lose("the end of journal %s was not complete (%d bytes): it is dropped; it was not confirmed to anybody", f.path, dropped)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	filesEvery  = 500 * time.Millisecond // how often files in memory are looked for
 )
 
-// watchMemory tells which commands need more memory than they may, and keeps the
+// watchMemory reports which commands need more memory than they may, and keeps the
 // highest sum of each. It returns when there are none.
 //
 // What counts is memory that cannot be dropped: anonymous, shared and swapped pages,

@@ -25,7 +25,7 @@ type Config struct {
 	Rand *rand.Rand // owned by the model
 	// Flood starts the flood of an advertisement; see flood.Core.Start.
 	Flood func(now time.Time, ad Advert) flood.Flood
-	// Member tells what is known of a node, and the round trip to it, 0 while
+	// Member reports what is known of a node, and the round trip to it, 0 while
 	// it is not measured; see Overlay.
 	Member func(id vicinity.ID) (m vicinity.Member, rtt time.Duration, ok bool)
 	// Fresh is the round trip to a node by what was measured in a time up to now; nil = as
@@ -44,15 +44,15 @@ type Config struct {
 	Input int64
 	// Busy is how many slots something uses for good that is not simulated.
 	Busy int
-	// Fate tells what becomes of a worker that was granted; nil = it is ready
+	// Fate reports what becomes of a worker that was granted; nil = it is ready
 	// at once and runs until it is released.
 	Fate func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) Fate
 	// Disk is how long it takes until what is written down is durable; nil =
 	// no time.
 	Disk func() time.Duration
-	// Unable tells why the node cannot start workers now; nil, or "" = it can.
+	// Unable reports why the node cannot start workers now; nil, or "" = it can.
 	Unable func() string
-	// Hangs tells whether the node's disk hangs: what is done for workers there is done when it
+	// Hangs reports whether the node's disk hangs: what is done for workers there is done when it
 	// does not any more, and Tick is called. Nil = it never does.
 	Hangs func() bool
 }

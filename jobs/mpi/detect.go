@@ -37,7 +37,7 @@ const (
 	maxOpens   = 1024 // files that are looked for
 )
 
-// Detect tells which MPI a program is linked with, directly or through other
+// Detect reports which MPI a program is linked with, directly or through other
 // libraries, as the dynamic loader would find them in dirs (those of its
 // LD_LIBRARY_PATH), in what the files themselves name, and where the system has them.
 // All files are opened by open. The error says that the program itself cannot be read.
@@ -72,7 +72,7 @@ func launcherOf(path string) string {
 	return ""
 }
 
-// LauncherKind tells of which MPI a launcher is, by the name of the file that its path leads to:
+// LauncherKind reports which MPI a launcher is, by the name of the file that its path leads to:
 // Debian has one for each. Of what is no launcher it is None.
 func LauncherKind(path string) Kind {
 	real, err := filepath.EvalSymlinks(path)
@@ -89,7 +89,7 @@ func LauncherKind(path string) Kind {
 	return None
 }
 
-// Served tells whether the node can serve the program, and if not why, in a line for
+// Served reports whether the node can serve the program, and if not why, in a line for
 // its user.
 func (f *Found) Served() error {
 	if f.launcher != "" {
@@ -185,7 +185,7 @@ func version(text string) string {
 	return text
 }
 
-// hasFlux tells whether an Open MPI has the component that speaks PMI-1: a file of
+// hasFlux reports whether an Open MPI has the component that speaks PMI-1: a file of
 // its own, or a part of one of its libraries.
 func (l *loader) hasFlux(lib *object) bool {
 	for _, path := range []string{lib.path, cmp.Or(lib.real, lib.path)} {

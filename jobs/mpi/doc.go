@@ -1,7 +1,7 @@
 // Package mpi makes MPI programs, unmodified, the ranks of a job that no launcher of
 // theirs has started. Both MPICH and Open MPI 4 can ask a process manager for their
 // place over PMI-1, a text protocol on an inherited socket, and a node answers it.
-// This package tells which MPI a program is linked with (Detect), and what its ranks
+// This package reports which MPI a program is linked with (Detect), and what its ranks
 // must find in their environment (Rank.Environment).
 //
 // Two small libraries in C go to the node with it, see libzpmi. zpmi is what Open MPI

@@ -81,7 +81,7 @@ func (r Rank) mpich(env map[string]string) {
 	}
 }
 
-// yields tells whether a rank that waits for a message lets others have its processor. Where
+// yields reports whether a rank that waits for a message lets others have its processor. Where
 // all have processors and memory in common, a message comes in less time than that takes.
 // Over the network it costs nothing, and where others use the machine too it saves some
 // milliseconds for each message.

@@ -82,7 +82,7 @@ func (l *loader) expand(o *object, path string) string {
 	return strings.NewReplacer("$ORIGIN", filepath.Dir(o.path), "${ORIGIN}", filepath.Dir(o.path)).Replace(path)
 }
 
-// exists tells whether there is such a file, which can be read.
+// exists reports whether there is such a file, which can be read.
 func (l *loader) exists(path string) bool {
 	if l.opens--; l.opens < 0 {
 		return false

@@ -239,7 +239,7 @@ func (o *object) reopened(f func()) {
 	f()
 }
 
-// defines tells whether others can use a name that the file has.
+// defines reports whether others can use a name that the file has.
 func (o *object) defines(name string) (yes bool) {
 	o.reopened(func() { _, yes = o.symbol(name) })
 	return yes

@@ -129,7 +129,7 @@ func marked(port int) (net.Listener, error) {
 	return net.Listen("unix", "@zorilla-port-"+strconv.Itoa(port))
 }
 
-// free tells why a program cannot listen at an address, which without a host is all of the
+// free reports why a program cannot listen at an address, which without a host is all of the
 // machine's; nil = it can.
 func free(address string) error {
 	l, err := net.Listen("tcp", address)

@@ -25,7 +25,7 @@ var (
 const adoptWithin = 5 * time.Second
 
 // Adopt returns the worker that an earlier node started in root: it still runs,
-// or its exit record tells how it ended. Its supervisor may be of an older
+// or its exit record reports how it ended. Its supervisor may be of an older
 // version. An error says why the worker can neither be followed nor be told of:
 // it wraps ErrLost or ErrNotStarted, or it is that of ctx.
 func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {

@@ -185,7 +185,7 @@
 // limits of others, and under a root node has no capabilities. Landlock does not cover
 // modes, owners and times of files that the worker's user owns. Without namespaces, and
 // before version 9, it does not cover connections to unix sockets either: seccomp then
-// lets workers make none. [Runner.Probe] tells what a machine enforces.
+// lets workers make none. [Runner.Probe] reports what a machine enforces.
 //
 // # Files
 //

@@ -298,7 +298,7 @@ func (l *Life) Exit() work.Exit {
 	return e
 }
 
-// Refused is the verdict where no process tells how it ended: 127 for NotFound,
+// Refused is the verdict where no process reports how it ended: 127 for NotFound,
 // 126 for NotRun, 125 for other causes.
 func Refused(cause work.Cause, detail string) work.Exit {
 	e := work.Exit{Code: codeFailed, Cause: cause, Detail: detail}

@@ -163,7 +163,7 @@ type Worker interface {
 	// so are those of a supervisor that is older than this.
 	Signal(number int)
 	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
-	// It returns at once; Done tells when all is gone.
+	// It returns at once; Done reports when all is gone.
 	Stop(grace time.Duration)
 	// Yield ends the whole process tree at once, and removes its files, since the disk of
 	// its node is full, where they take so many bytes. It returns at once. A supervisor

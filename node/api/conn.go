@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// toldConn is a connection that tells when it is closed.
+// toldConn is a connection that reports when it is closed.
 type toldConn struct {
 	net.Conn
 	once sync.Once

@@ -45,7 +45,7 @@ type Wanted struct {
 	hidden int // how many files were left out because they are hidden
 }
 
-// Pulled tells what Pull did.
+// Pulled reports what Pull did.
 type Pulled struct {
 	Ranks    int // or tasks, whose outputs were there
 	Files    int // there now
@@ -204,7 +204,7 @@ func chunksOf(ctx context.Context, s Service, id jobs.ID) transfer.VerifiedFunc 
 	return func(h transfer.Hash, _ []byte) ([]byte, error) { return s.Chunk(ctx, string(id), h) }
 }
 
-// counting tells how much of what is not there yet was got, also elsewhere.
+// counting reports how much of what is not there yet was got, also elsewhere.
 func counting(get transfer.Getter, layout []placed, tell func(done, total int64)) (counted transfer.Getter, got func(n int)) {
 	var mu sync.Mutex // guards done, and orders the calls of tell
 	var done, total int64

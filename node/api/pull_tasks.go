@@ -76,7 +76,7 @@ func (f *taskFetch) run(ctx context.Context, s outputTeller, st *jobs.Status) er
 // receive takes the next bytes of a task's files.
 func (f *taskFetch) receive(o jobs.Output) error {
 	if _, ok := f.numbers.Place(o.Rank); !ok || f.task >= 0 && o.Rank != f.task {
-		return fmt.Errorf("%w: the node sent files of task %d, which nobody asked for", ErrRefused, o.Rank)
+		return fmt.Errorf("%w: the node sent files of task %d, which were not asked for", ErrRefused, o.Rank)
 	}
 	if f.now != o.Rank {
 		if f.finish(nil); errors.Is(f.broken, ErrEnough) {
@@ -111,7 +111,7 @@ func (f *taskFetch) receive(o jobs.Output) error {
 	return nil
 }
 
-// finish waits for the files of the task that came; err tells why they are not
+// finish waits for the files of the task that came; err reports why they are not
 // all there.
 func (f *taskFetch) finish(err error) {
 	if f.pipe == nil {

@@ -80,7 +80,7 @@ type JobReader interface {
 	Await(ctx context.Context, job string, since uint64) (jobs.Status, uint64, error)
 	// Tasks lists tasks of a job that is an array.
 	Tasks(ctx context.Context, job string, q jobs.TaskQuery) (jobs.TaskPage, error)
-	// Explain tells why a job waits or ended as it did.
+	// Explain reports why a job waits or ended as it did.
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	// Output calls f with the job's output in the order of arrival. With
 	// Follow it goes on until the job has ended and all of it was sent. An

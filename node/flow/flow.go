@@ -129,7 +129,7 @@ func (s *Flow) To(id vicinity.ID) vicinity.Speed {
 	return s.speeds.To(time.Now(), id)
 }
 
-// Metered is a transport that learns how fast files come, and tells who sends them.
+// Metered is a transport that learns how fast files come, and reports who sends them.
 type Metered struct {
 	*http.Transport
 	s *Flow

@@ -277,7 +277,7 @@ func (o *Overlay) Way(id vicinity.ID) Way {
 func (o *Overlay) Seeds() []string { return saved(o.table.list(), o.cfg.Seeds) }
 
 // PeerListener returns the listener of HTTP connections of members. They are
-// ready *tls.Conn; trust.PeerID tells who is at the other end.
+// ready *tls.Conn; trust.PeerID reports who is at the other end.
 func (o *Overlay) PeerListener() net.Listener { return o.peers }
 
 // Send sends at most MaxPayload bytes to a member; they may get lost. The kind

@@ -105,7 +105,7 @@ func (m *Meter) mean() [2]byte {
 	return [2]byte{byte(busy), byte(min(whole-busy, math.Round(whole*m.shut/float64(m.looks))))}
 }
 
-// Lately tells what is remembered; nil = nothing yet.
+// Lately reports what is remembered; nil = nothing yet.
 func (m *Meter) Lately() *Lately {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -176,7 +176,7 @@ func filesNote(st *jobs.Status, files, left, unknown int) string {
 	return noFiles(st)
 }
 
-// noFiles tells why a job has no output files.
+// noFiles reports why a job has no output files.
 func noFiles(st *jobs.Status) string {
 	who := "workers"
 	if st.Array != nil {

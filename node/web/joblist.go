@@ -225,7 +225,7 @@ type queueRow struct {
 	When     stamp  `json:"when"`
 }
 
-// describeQueue tells of the first ones in order, and how many more there are.
+// describeQueue reports the first ones in order, and how many more there are.
 func describeQueue(list []jobs.Waiting, now time.Time) (rows []queueRow, note string) {
 	for i := range list[:min(len(list), maxQueueRows)] {
 		w := &list[i]
@@ -248,7 +248,7 @@ func describeQueue(list []jobs.Waiting, now time.Time) (rows []queueRow, note st
 	return rows, note
 }
 
-// needs tells what each worker takes.
+// needs reports what each worker takes.
 func needs(w *jobs.Waiting) string {
 	text := plural(w.Slots, "slot", "slots")
 	if w.Memory > 0 {

@@ -117,7 +117,7 @@ func commands(st *jobs.Status) (list []typed) {
 	return list
 }
 
-// limits tells what was asked for beside the facts that everybody wants to see.
+// limits reports what was asked for beside the facts that everybody wants to see.
 func limits(s *jobs.Spec) (list []counter) {
 	add := func(key, value string) {
 		if value != "" && value != "0" {

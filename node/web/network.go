@@ -62,7 +62,7 @@ func together(nodes []api.NodeInfo) networkView {
 		v.Load = fmt.Sprintf("%.1f", t.Load)
 	}
 	if t.Known < t.Nodes {
-		v.Note = fmt.Sprintf("Of %s of %s: the others have not told yet, or are farther away.", plural(t.Known, "node", "nodes"), count(int64(t.Nodes)))
+		v.Note = fmt.Sprintf("Of %s of %s: the others have not reported yet, or are farther away.", plural(t.Known, "node", "nodes"), count(int64(t.Nodes)))
 	}
 	return v
 }

@@ -62,7 +62,7 @@ func (t *tail) add(p piece) {
 	t.wakeLocked()
 }
 
-// end says that nothing follows; err tells why if that is not the natural end.
+// end says that nothing follows; err reports why if that is not the natural end.
 func (t *tail) end(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -188,7 +188,7 @@ func (h *streams) live(w http.ResponseWriter, r *http.Request, pause time.Durati
 }
 
 // survey has the members asked for their load and links while somebody looks,
-// and tells when there may be news. It is not done by the stream itself, since
+// and reports when there may be news. It is not done by the stream itself, since
 // a member that does not answer would hold up all else.
 func (h *streams) survey(ctx context.Context, news chan<- struct{}) {
 	for {

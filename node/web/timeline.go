@@ -125,7 +125,7 @@ func (s *views) timeline(ctx context.Context, now time.Time) (timelineView, erro
 	return v, nil
 }
 
-// stays tells where a job had workers, and when, as far as that is known.
+// stays reports where a job had workers, and when, as far as that is known.
 func stays(st *jobs.Status, now time.Time, names map[vicinity.ID]string) map[vicinity.ID]stay {
 	out := map[vicinity.ID]stay{}
 	for i := range st.Workers {

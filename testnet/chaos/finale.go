@@ -233,7 +233,7 @@ func (p *play) empty(ctx context.Context) {
 	}
 }
 
-// leftAt tells what a node has left of jobs.
+// leftAt reports what a node has left of jobs.
 func leftAt(ctx context.Context, n *lab.Node) string {
 	info, err := n.Client.Node(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type verdict []string
 
 func (v *verdict) add(format string, args ...any) { *v = append(*v, fmt.Sprintf(format, args...)) }
 
-// excuses tells why a job may have lost ranks at a host, at its end or at any time.
+// excuses reports why a job may have lost ranks at a host, at its end or at any time.
 type excuses func(host string, atEnd bool) string
 
 // judge says what is wrong with how a job ended. before is how the job ended that

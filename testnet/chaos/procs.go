@@ -140,7 +140,7 @@ func groups(root string, node vicinity.ID) []string {
 	return list
 }
 
-// systemV tells of shared memory, semaphores and queues of System V, "" if there are
+// systemV reports shared memory, semaphores and queues of System V, "" if there are
 // none in the lab.
 func systemV(dir string) string {
 	for _, kind := range []string{"shm", "sem", "msg"} {

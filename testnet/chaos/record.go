@@ -75,7 +75,7 @@ func (r *record) idOf(number int) jobs.ID {
 	return r.ids[number]
 }
 
-// open tells of jobs that have not ended, "" if all have.
+// open reports jobs that have not ended, "" if all have.
 func (r *record) open() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

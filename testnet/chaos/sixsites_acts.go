@@ -24,7 +24,7 @@ import (
 const near = 1.0
 
 // truth measures the emulation itself, without Zorilla. Between two sites the best
-// of all pings tells what the lab does, and the median how busy the machine is.
+// of all pings reports what the lab does, and the median how busy the machine is.
 func (s *sixSites) truth(ctx context.Context) {
 	var mu sync.Mutex
 	best := map[string]float64{}

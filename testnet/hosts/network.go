@@ -228,7 +228,7 @@ func (n *network) crash(i int) error {
 }
 
 // signalIn sends a signal to all processes of a network namespace, to each before its
-// children, which some look after. It tells whether there were any.
+// children, which some look after. It reports whether there were any.
 func signalIn(home syscall.Stat_t, s syscall.Signal) (found bool, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -20,14 +20,14 @@ type GridConfig struct {
 	Seed  uint64
 	Slots func(node int) int // capacity; nil = 2
 	Busy  func(node int) int // slots that are used for good from the start; nil = 0
-	// Fate tells what becomes of a worker that was granted; nil = it is ready after
+	// Fate reports what becomes of a worker that was granted; nil = it is ready after
 	// a millisecond and runs for ever.
 	Fate func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate
 	// Clock is how far a node's clock is ahead at first; nil = not at all.
 	Clock func(node int) time.Duration
-	// Unable tells why a node cannot start workers now; nil, or "" = it can.
+	// Unable reports why a node cannot start workers now; nil, or "" = it can.
 	Unable func(node int) string
-	// Hangs tells whether a node's disk hangs; nil = none does.
+	// Hangs reports whether a node's disk hangs; nil = none does.
 	Hangs func(node int) bool
 	Watch Watcher // nil = nobody looks
 	// Lose sees each message when it is sent, and reports whether it is lost: a packet on its

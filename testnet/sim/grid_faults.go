@@ -43,7 +43,7 @@ func (n *gridNode) answers(to int, m model.Message) (o owed, ok bool) {
 	return o, true
 }
 
-// fails tells who asks that its connection is broken, if it lives and waits.
+// fails reports who asks that its connection is broken, if it lives and waits.
 func (g *Grid) fails(o owed, after time.Duration) {
 	if o.Asks() == 0 {
 		return

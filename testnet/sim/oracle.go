@@ -9,7 +9,7 @@ import (
 
 // Nearest returns where an oracle that knows everything would run so many
 // workers of one slot each: at the nearest free slots, the origin's own first.
-// It returns fewer if there are not so many. free tells how many slots a node
+// It returns fewer if there are not so many. free reports how many slots a node
 // has to spare.
 func (o *Overlay) Nearest(origin, workers int, free func(node int) int) []int {
 	return testnet.NearestSlots(o.Live(), workers, func(i int) time.Duration { return o.Distance(origin, i) }, free)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Paths tells how long packets take between sites, where that differs by direction or time.
+// Paths reports how long packets take between sites, where that differs by direction or time.
 type Paths interface {
 	// Way is the delay from a site to another one, without noise and what hosts
 	// add: as it is on the whole or, if rnd is not nil, at some time.

@@ -52,14 +52,14 @@ type server struct {
 	turns  *turns
 }
 
-// still tells who asks that it waits. Who does not read it is cut off: long after the next time, or the answer.
+// still reports who asks that it waits. Who does not read it is cut off: long after the next time, or the answer.
 func still(w http.ResponseWriter) {
 	// Not every ResponseWriter has deadlines; those of real servers have.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(6 * stillEvery))
 	w.WriteHeader(http.StatusProcessing)
 }
 
-// wait waits for one of some places, and tells who asks now and then that it does. It reports
+// wait waits for one of some places, and reports who asks now and then that it does. It reports
 // false if the request ends before.
 func wait(w http.ResponseWriter, r *http.Request, places chan<- struct{}) bool {
 	select {
@@ -209,7 +209,7 @@ type chunkQuestion struct {
 	Insist bool   `json:"insist,omitempty"`
 }
 
-// givenAnswer tells who was given what is wanted.
+// givenAnswer reports who was given what is wanted.
 type givenAnswer struct {
 	To []string `json:"to"`
 }

@@ -288,7 +288,7 @@ func (r *run) have(q *swarm.Request, moved bool) {
 	}
 }
 
-// blame tells why holders gave nothing, of a few of them.
+// blame reports why holders gave nothing, of a few of them.
 func (r *run) blame() string {
 	const few = 5
 	ids := make([]vicinity.ID, 0, len(r.why))
@@ -309,7 +309,7 @@ func (r *run) blame() string {
 		fmt.Fprintf(&b, "; %s: %.200v", id.Short(), err)
 	}
 	if len(ids) == 0 {
-		return ": nobody is left to ask"
+		return ": no holder is left to ask"
 	}
 	return b.String()
 }

@@ -280,7 +280,7 @@ func (t *tree) others(but vicinity.ID) []string {
 	return names
 }
 
-// pick chooses a chunk for who asks, or tells who was given what it wants.
+// pick chooses a chunk for who asks, or reports who was given what it wants.
 func (t *tree) pick(id vicinity.ID, want Want) (chunk int, given []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

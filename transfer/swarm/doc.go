@@ -4,7 +4,7 @@
 // it does no I/O, which is left to package exchange.
 //
 // A [Plan] is one fetch. It knows which chunks are here or under way and, from
-// answers to polls, which holder has what. [Plan.Next] tells what to ask now;
+// answers to polls, which holder has what. [Plan.Next] reports what to ask now;
 // what became of each request is told by the other methods.
 //
 //   - A holder that has part of the tree, or got all of it by a fetch, is asked

@@ -38,7 +38,7 @@ func NewLedger(chunks int, rnd *rand.Rand) *Ledger {
 // Pick chooses which of the chunks in want asker is given, and notes that: one
 // that nobody was given yet; or what asker itself was given last, some time ago, and
 // so has lost; or, if asker insists, the one given least often that others have had
-// some time to pass on. Else the chunk is -1, and given tells who was given
+// some time to pass on. Else the chunk is -1, and given reports who was given
 // some of those wanted. What becomes of a chunk is told by Sent or Undo.
 func (l *Ledger) Pick(now time.Time, asker string, want Set, insist bool) (chunk int, given []string) {
 	me := l.receiver(asker)

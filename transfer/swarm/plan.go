@@ -120,7 +120,7 @@ func (p *Plan) late(now time.Time) bool { return now.Sub(p.lastGot) >= p.cfg.Pat
 // which nothing is to be had.
 func (p *Plan) Waits(now time.Time) { p.lastGot = now }
 
-// Add tells of nodes that may have some of the tree. Those named first are
+// Add reports nodes that may have some of the tree. Those named first are
 // dealt with first.
 func (p *Plan) Add(names ...string) {
 	for _, name := range names {

@@ -19,7 +19,7 @@ func Title(name string, args []string) string {
 	return strings.Join(append([]string{path.Base(args[0])}, args[1:]...), " ")
 }
 
-// Workers tells how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".
+// Workers reports how many workers a job has and wants: "6", "3 of 6", "3 of 2-16".
 func Workers(st jobs.Summary) string {
 	if st.Array != nil {
 		return fmt.Sprintf("%d/%d tasks", st.Array.Done, st.Array.Tasks)
@@ -43,7 +43,7 @@ func Exit(st jobs.Summary) string {
 	return strconv.Itoa(st.ExitCode)
 }
 
-// Age tells how long ago a job was submitted.
+// Age reports how long ago a job was submitted.
 func Age(st jobs.Summary, now time.Time) string {
 	if st.Submitted.IsZero() { // the journal lost it
 		return None
@@ -51,7 +51,7 @@ func Age(st jobs.Summary, now time.Time) string {
 	return units.Span(now.Sub(st.Submitted))
 }
 
-// Kept tells how much is kept of the results of a job at its origin.
+// Kept reports how much is kept of the results of a job at its origin.
 func Kept(st jobs.Summary) string {
 	switch {
 	case !st.Forgotten.IsZero():
@@ -62,7 +62,7 @@ func Kept(st jobs.Summary) string {
 	return units.Bytes(st.Size)
 }
 
-// Why tells why a job is as it is; "" = nothing is to be said.
+// Why reports why a job is as it is; "" = nothing is to be said.
 func Why(st jobs.Summary) string {
 	reason := st.Reason
 	if reason == "" && st.Damage != "" {

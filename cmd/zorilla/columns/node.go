@@ -7,7 +7,7 @@ import (
 	"zorilla/node/api"
 )
 
-// Busy tells how many of a node's slots are in use or held.
+// Busy reports how many of a node's slots are in use or held.
 func Busy(n *api.NodeInfo) string {
 	if !n.Loaded() {
 		return "?/" + strconv.Itoa(n.Slots)
@@ -15,7 +15,7 @@ func Busy(n *api.NodeInfo) string {
 	return fmt.Sprintf("%d/%d", n.Busy, n.Slots)
 }
 
-// State tells whether a node takes new workers.
+// State reports whether a node takes new workers.
 func State(n *api.NodeInfo) string {
 	switch {
 	case !n.Loaded():

@@ -137,7 +137,7 @@ func DropEmpty() {
 // clientVariables stand for the alternatives of which they are, in commands that talk to a node.
 var clientVariables = map[string]string{NodeOption: "ZORILLA_NODE", stateOption: "ZORILLA_STATE"}
 
-// chosen returns the settings that count for a command, if isSet tells what the command line
+// chosen returns the settings that count for a command, if isSet reports what the command line
 // and the environment have.
 func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list []setting) {
 	client := talks(cmd)
@@ -233,7 +233,7 @@ func part(s string, i int) bool {
 	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// Node tells where files have a command find its node, if nothing nearer does.
+// Node reports where files have a command find its node, if nothing nearer does.
 func (c *Config) Node(cmd *cli.Command) (address, state string) {
 	if cmd == nil {
 		return "", ""

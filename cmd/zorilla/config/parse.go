@@ -129,7 +129,7 @@ func valuesOf(flag cli.Flag, value any) ([]string, error) {
 	return values, nil
 }
 
-// Kind tells what kind of value an option of a command has, as it is typed. One that the
+// Kind reports what kind of value an option of a command has, as it is typed. One that the
 // command does not list is of the parser's own, which are switches.
 func Kind(cmd *cli.Command, option string) string {
 	if f := flagOf(cmd, option); f != nil {

@@ -30,7 +30,7 @@ type Option struct {
 // Hidden stands for a secret.
 const Hidden = "(hidden)"
 
-// InForce tells what is in force for the options of a command.
+// InForce reports what is in force for the options of a command.
 func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 	variable := func(f cli.Flag) string {
 		names := []string{}

@@ -251,7 +251,7 @@ func counters(self api.NodeInfo) (all []Finding) {
 		if c.Bad && c.Recent > 0 {
 			all = append(all, Finding{Warn, c.Group,
 				fmt.Sprintf("%d %s in the last ten minutes: %s", c.Recent, c.Name, c.Help),
-				"'zorilla nodes -v' tells whether there are more: if so, somebody sends what no node should"})
+				"'zorilla nodes -v' shows whether there are more: if so, a host sends what no node should"})
 		}
 	}
 	return all

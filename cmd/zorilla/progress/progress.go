@@ -74,7 +74,7 @@ func New(mode Mode, to io.Writer, width func() int, now func() time.Time) *Line 
 	return &Line{mode: mode, to: to, width: width, now: now}
 }
 
-// Show tells how far a step is. Another step than before ends that.
+// Show reports how far a step is. Another step than before ends that.
 func (l *Line) Show(u Update) {
 	if !l.Shows() {
 		return

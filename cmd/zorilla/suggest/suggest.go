@@ -23,7 +23,7 @@ type Job struct {
 	Time    string   // of -t, "" = none
 }
 
-// Failed tells what may have been meant by a job that ended with a code.
+// Failed reports what may have been meant by a job that ended with a code.
 func Failed(j Job, code int) []string {
 	if code == 126 || code == 127 { // it could not be executed, or was not found
 		if text := OwnCopy(j.Args[0]); text != "" {
@@ -33,7 +33,7 @@ func Failed(j Job, code int) []string {
 	return NotSent(j)
 }
 
-// Expanded tells of a pattern that the shell has expanded, so that the second file
+// Expanded reports a pattern that the shell has expanded, so that the second file
 // stands where the command should; "" = there is none.
 func Expanded(j Job) string {
 	first := j.Args[0]
@@ -60,7 +60,7 @@ func Expanded(j Job) string {
 	return ""
 }
 
-// Command tells of a file in the current directory that the bare name of a command
+// Command reports a file in the current directory that the bare name of a command
 // does not mean, if this machine has no other command of that name; "" = there is none.
 func Command(name string) string {
 	if program, rest, ok := strings.Cut(strings.TrimSpace(name), " "); ok && rest != "" && !strings.Contains(program, "/") {
@@ -88,7 +88,7 @@ func Command(name string) string {
 // maxTold bounds the files that are told.
 const maxTold = 3
 
-// NotSent tells of arguments that name files or directories of this machine which are
+// NotSent reports arguments that name files or directories of this machine which are
 // not sent along.
 func NotSent(j Job) (list []string) {
 	for _, arg := range j.Args[1:] {
@@ -199,7 +199,7 @@ func sent(j Job, name string) bool {
 	return transfer.MatchOutput(j.Outputs, name)
 }
 
-// OwnCopy tells how a command that is named by its absolute path is sent along, if
+// OwnCopy reports how a command that is named by its absolute path is sent along, if
 // this machine has such a file below its users' directories; "" = it has not.
 func OwnCopy(command string) string {
 	if !filepath.IsAbs(command) {

@@ -154,7 +154,7 @@ func (s *screen) nodeName(st *jobs.Summary) string {
 	return cmp.Or(s.names[st.Origin], st.Origin.Short())
 }
 
-// progress tells how much of a job is done, as far as it has parts that end.
+// progress reports how much of a job is done, as far as it has parts that end.
 func progress(st *jobs.Summary) string {
 	done, all := st.Count.Ended, max(st.Wanted, st.Count.All)
 	if st.Array != nil {

@@ -84,7 +84,7 @@ func (t *tail) lineLocked(rank int, line []byte) {
 	t.wakeLocked()
 }
 
-// end says that nothing follows; err tells why if that is not the natural end.
+// end says that nothing follows; err reports why if that is not the natural end.
 func (t *tail) end(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *tail) end(err error) {
 	t.wakeLocked()
 }
 
-// say tells what keeps the output waiting.
+// say reports what keeps the output waiting.
 func (t *tail) say(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

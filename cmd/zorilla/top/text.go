@@ -24,7 +24,7 @@ type text struct {
 	first  int      // that is seen
 }
 
-// fill takes the whole text; about whom it is tells whether it is still wanted.
+// fill takes the whole text; about whom it is reports whether it is still wanted.
 func (s *screen) fill(job jobs.ID, lines []string, err error) {
 	if t := s.text; t != nil && t.job == job && !t.log {
 		t.whole, t.err, t.width = lines, err, 0

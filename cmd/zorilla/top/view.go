@@ -73,7 +73,7 @@ func (s *screen) head() string {
 	return left + strings.Repeat(" ", max(2, s.width-ansi.StringWidth(left)-len(clock))) + clock
 }
 
-// tabLine names the two lists, and tells what is left out.
+// tabLine names the two lists, and reports what is left out.
 func (s *screen) tabLine() string {
 	var b strings.Builder
 	for t, name := range []string{"Jobs", "Nodes"} {

@@ -1,5 +1,5 @@
 // Package agenda orders what wants to be woken by when that is. It has no clock: who
-// asks tells what time it is.
+// asks reports what time it is.
 package agenda
 
 import (

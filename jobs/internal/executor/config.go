@@ -51,7 +51,7 @@ type Workers struct {
 	RunAs     *jobs.User                                                 // nil = as the node
 	Users     *users.Block                                               // of jobs, instead of RunAs; nil = none
 	Ports     *ports.Book                                                // for programs; nil = all nodes of a job agree on one without looking
-	// Limits tells what the owner allows now, of which is what workers are shown; nil =
+	// Limits reports what the owner allows now, of which is what workers are shown; nil =
 	// nothing but the system.
 	Limits func() jobs.Limits
 	// GPUs are the machine's, of which workers are given some; nil = none is known of.
@@ -76,7 +76,7 @@ type Config struct {
 	Store transfer.PinStore
 	Fetch FetchFunc
 	Peers *peer.Client
-	// Member tells what is known of a node. It must not block.
+	// Member reports what is known of a node. It must not block.
 	Member         func(vicinity.ID) (vicinity.Member, bool)
 	WorkerRequests *WorkerRequests // of processes inside workers; nil = they cannot ask
 	Log            zerolog.Logger

@@ -336,7 +336,7 @@ func (x *Executor) dispose(root string, leave func(), before error) {
 	})
 }
 
-// waits tells what a worker waits for, or "", and reports whether it is still wanted.
+// waits reports what a worker waits for, or "", and reports whether it is still wanted.
 func waits(l *loop.Loop, part *participant.Participant, id participant.WorkerID, why string) (wanted bool) {
 	l.Call(func() { wanted = part.Waits(time.Now(), id, why) })
 	return wanted

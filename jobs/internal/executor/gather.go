@@ -29,7 +29,7 @@ type gatherer struct {
 	leaving context.Context
 	sharing *sharing
 	root    func(participant.WorkerID) string
-	// waits tells what a worker waits for, or "", and reports whether it is still wanted.
+	// waits reports what a worker waits for, or "", and reports whether it is still wanted.
 	waits func(id participant.WorkerID, why string) (wanted bool)
 }
 

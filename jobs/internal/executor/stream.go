@@ -95,7 +95,7 @@ type source struct {
 	from wire.Written // if nothing was sent before
 }
 
-// sources lists the workers of which the origin may miss something, and tells whether it
+// sources lists the workers of which the origin may miss something, and reports whether it
 // misses any of what they wrote.
 func (s *stream) sources() (list []source, behind bool) {
 	w := s.x.part.Works[s.job]

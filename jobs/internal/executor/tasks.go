@@ -40,7 +40,7 @@ func (x *Executor) collect(proc *handle) {
 	}
 }
 
-// buildTasks tells of a worker's tasks what the origin does not know, which knows so
+// buildTasks reports of a worker's tasks what the origin does not know, which knows so
 // many; nil if it is no worker of an array.
 func (r *handle) buildTasks(known int) (*wire.WorkerTasks, error) {
 	feed := r.Tasks()

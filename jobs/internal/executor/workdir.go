@@ -34,7 +34,7 @@ const (
 	bare                    // of a worker, and nothing is in it yet, or any more
 )
 
-// kindOf tells what an entry of the directory for workers is.
+// kindOf reports what an entry of the directory for workers is.
 func kindOf(root string, node vicinity.ID) rootKind {
 	if name := filepath.Base(root); name != trialName && !isRootName(name) && !isSharedName(name) {
 		return strange

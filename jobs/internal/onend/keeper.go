@@ -17,11 +17,11 @@ type Keeper struct {
 	Loop *loop.Loop
 	Log  zerolog.Logger
 
-	// Status tells of a job, and Output of what it wrote last, all of which may be too much to
+	// Status reports a job, and Output of what it wrote last, all of which may be too much to
 	// read. They wait for the loop.
 	Status func(jobs.ID) (jobs.Status, uint64, error)
 	Output func(context.Context, jobs.ID, func(jobs.Output) error) error
-	// Ended tells how a command ended, in the loop. Until that is durable it is to be run again.
+	// Ended reports how a command ended, in the loop. Until that is durable it is to be run again.
 	Ended func(jobs.ID, jobs.OnEnd)
 
 	queue Queue

@@ -22,7 +22,7 @@ func Variables(st jobs.Status) []string {
 	}
 }
 
-// Summary tells how a job ended, as text for a person, with the end of its output. That is
+// Summary reports how a job ended, as text for a person, with the end of its output. That is
 // indented: it is of whoever wrote the program, or of the machines that ran it, and programs
 // such as mail take a line that begins with ~ for a command to run, and a dot for the end.
 func Summary(st jobs.Status, output []byte) []byte {

@@ -16,7 +16,7 @@ import (
 )
 
 // Status returns a job and its version. Of a job of another origin that this
-// node works for it tells what the node itself knows, marked LastKnown.
+// node works for it reports what the node itself knows, marked LastKnown.
 func (a *API) Status(id jobs.ID) (st jobs.Status, version uint64, err error) {
 	err = a.own.inJob(id, func(j *job) { st, version = a.own.view(j) })
 	if past := (*jobs.ForgottenError)(nil); errors.As(err, &past) {
@@ -89,7 +89,7 @@ func (a *API) gather(ctx context.Context, id jobs.ID, most time.Duration) {
 	}
 }
 
-// Explain tells why a job of this origin waits, or ended as it did.
+// Explain reports why a job of this origin waits, or ended as it did.
 func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 	err = a.own.inJob(id, func(j *job) {
 		e = j.Primary.Explain(time.Now())

@@ -25,7 +25,7 @@ func (j *job) damage(worker int) []string {
 	return list
 }
 
-// lost tells what the disk lost of a job, in one line, if anything.
+// lost reports what the disk lost of a job, in one line, if anything.
 func (j *job) lost() []string {
 	if list := j.damage(-1); len(list) > 0 {
 		return []string{fmt.Sprintf("job %s is damaged: %s", j.Primary.Rec.ID.Short(), strings.Join(list, "; "))}

@@ -79,7 +79,7 @@ func (o *Jobs) mendInputs(j *job) {
 	})
 }
 
-// lostInput tells which input file is not all here, and why, or returns "".
+// lostInput reports which input file is not all here, and why, or returns "".
 func lostInput(store transfer.PinStore, inputs transfer.Hash) string {
 	const damaged = " is damaged: the disk of its origin lost some of it"
 	tree, err := transfer.LoadManifest(store, inputs)

@@ -53,7 +53,7 @@ type Config struct {
 
 	Rand *rand.Rand
 	Log  zerolog.Logger
-	// Written tells how much a worker at this node has written.
+	// Written reports how much a worker at this node has written.
 	Written func(participant.WorkerID) wire.Written
 }
 

@@ -170,7 +170,7 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 	return list
 }
 
-// Results tells how much is kept of jobs that have ended.
+// Results reports how much is kept of jobs that have ended.
 func (a *API) Results() (r jobs.Results) {
 	a.own.loop.Call(func() { r = a.own.archive.results() })
 	return r

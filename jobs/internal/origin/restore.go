@@ -52,7 +52,7 @@ func (o *Jobs) Load(adopt func() error) error {
 }
 
 // recallYoungest takes the jobs into memory that ended last, as far as they are there while a
-// node runs, and tells what the disk lost of them.
+// node runs, and reports what the disk lost of them.
 func (o *Jobs) recallYoungest() (lost []string) {
 	order := o.archive.order[max(0, len(o.archive.order)-keepNear):]
 	for i, r := range order {

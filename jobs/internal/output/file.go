@@ -307,7 +307,7 @@ func (w *File) Received(ras []jobs.RankAttempt) map[jobs.RankAttempt]wire.Writte
 	return m
 }
 
-// Held tells what of each worker is there, and durable.
+// Held reports what of each worker is there, and durable.
 func (w *File) Held(ras []jobs.RankAttempt) []wire.Held {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -133,7 +133,7 @@ func (r *Frames) Next() (f Frame, skipped int64, err error) {
 	}
 }
 
-// Data reads the bytes of the frame; ok tells whether they are what was written.
+// Data reads the bytes of the frame; ok reports whether they are what was written.
 func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
 	b = make([]byte, f.N)
 	n, err := io.ReadFull(r.r, b)

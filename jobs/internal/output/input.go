@@ -70,7 +70,7 @@ func OpenInput(path string) (*Input, error) {
 	return in, nil
 }
 
-// note is the file that tells what was let go.
+// note is the file that reports what was let go.
 func (in *Input) note() string { return in.Path + ".base" }
 
 // Append waits until so little is kept that nobody has taken that p may be, and adds it.

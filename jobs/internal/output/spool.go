@@ -88,7 +88,7 @@ func (s *Spool) Sync() error {
 	return f.Sync()
 }
 
-// Digest tells what is in a spool that was begun in this life of the node.
+// Digest reports what is in a spool that was begun in this life of the node.
 func (s *Spool) Digest() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ func (p *Participant) Fetched(now time.Time, job jobs.ID, err error) {
 	w.schedule(now)
 }
 
-// Moved tells how much of the inputs is here so far.
+// Moved reports how much of the inputs is here so far.
 func (p *Participant) Moved(job jobs.ID, so transfer.Stats) {
 	if w := p.Works[job]; w != nil {
 		if k := w.find(w.first); k != nil {
@@ -77,7 +77,7 @@ func (p *Participant) Begun(now time.Time, id WorkerID, epoch int64) {
 	k.advance(now)
 }
 
-// NotBegun tells why a worker could not be started.
+// NotBegun reports why a worker could not be started.
 func (p *Participant) NotBegun(now time.Time, id WorkerID, why string, since time.Time) {
 	_, k := p.of(id)
 	k.unstarted(now, why, since)
@@ -92,14 +92,14 @@ func (p *Participant) NeverBegun(now time.Time, id WorkerID) {
 	w.tell(now)
 }
 
-// Gone tells why a worker cannot be adopted.
+// Gone reports why a worker cannot be adopted.
 func (p *Participant) Gone(now time.Time, id WorkerID, why string) {
 	_, k := p.of(id)
 	k.part(now, why, false)
 	k.lose(now, why)
 }
 
-// Exited tells how a worker's process ended, and whether an earlier life of this
+// Exited reports how a worker's process ended, and whether an earlier life of this
 // node noted that its origin wanted that. If its program did not begin, trials since
 // then count.
 func (p *Participant) Exited(now time.Time, id WorkerID, exit work.Exit, noted bool, since time.Time) {
@@ -162,7 +162,7 @@ func patience(now time.Time, w *Work, exit *work.Exit) (until time.Time) {
 	return until.Add(overtime)
 }
 
-// Waits tells what a worker that runs, or whose files are being stored, waits for, or "". It
+// Waits reports what a worker that runs, or whose files are being stored, waits for, or "". It
 // reports whether anybody wants the worker.
 func (p *Participant) Waits(now time.Time, id WorkerID, why string) (wanted bool) {
 	w := p.Works[id.Job]
@@ -207,7 +207,7 @@ func (p *Participant) Removed(now time.Time, id WorkerID) {
 	w.tell(now)
 }
 
-// Tried tells whether workers can be started here: why not, or "". It returns
+// Tried reports whether workers can be started here: why not, or "". It returns
 // whether that is new.
 func (p *Participant) Tried(now time.Time, id WorkerID, trouble string) (changed bool) {
 	was := p.Claims.Starts.Broken != ""

@@ -24,7 +24,7 @@ import (
 // Participant is the core of what a node does for jobs, its own and those of others:
 // it decides what becomes of each worker that was granted here, given how far it
 // is and what is wanted of it, and when origins are told. What takes time is left as
-// effects to an executor, which tells how each of them ended.
+// effects to an executor, which reports how each of them ended.
 //
 // It shares the claims on the node's slots with the core that it is part of.
 type Participant struct {

@@ -16,7 +16,7 @@ import (
 // ErrOld: the node is of an earlier version, and cannot do that.
 var ErrOld = errors.New("the node is of an earlier version")
 
-// Output reads what workers of a job at a node write, beside its reports. held tells what
+// Output reads what workers of a job at a node write, beside its reports. held reports what
 // is here: first of all of these workers, then of those of which there is more; it waits
 // for that, and an error ends the stream. Each piece is handed to take, which must not keep
 // it. It returns nil when the node has nothing more for now, and ErrOld if it does not know

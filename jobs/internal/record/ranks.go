@@ -11,7 +11,7 @@ import (
 // What a job's record says of its ranks: which of them need a node, and whose
 // workers count.
 
-// Owned tells which of a participant's workers still count.
+// Owned reports which of a participant's workers still count.
 func (r *Record) Owned(from vicinity.ID, ra jobs.RankAttempt) bool {
 	if r.State.Final() || !r.Owns(ra) {
 		return false

@@ -369,7 +369,7 @@ func after(ranges []process.TaskRange, n int) (rest []process.TaskRange) {
 	return rest
 }
 
-// verdict tells how an array ends.
+// verdict reports how an array ends.
 func (t *TaskTable) verdict() Verdict {
 	if t.failed == 0 {
 		return Verdict{State: jobs.Completed}
@@ -381,7 +381,7 @@ func (t *TaskTable) verdict() Verdict {
 	return Verdict{jobs.Failed, t.code, reason}
 }
 
-// Text tells how far a running array is.
+// Text reports how far a running array is.
 func (t *TaskTable) Text() string {
 	s := t.Status()
 	text := fmt.Sprintf("%d of %d tasks done", s.Done, s.Tasks)

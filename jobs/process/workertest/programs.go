@@ -171,7 +171,7 @@ func file(s *Self) int {
 	return 0
 }
 
-// task tells which task it is; its arguments are the codes, by ID.
+// task reports which task it is; its arguments are the codes, by ID.
 func task(s *Self) int {
 	id := s.Getenv("ZORILLA_TASK_ID")
 	fmt.Fprintf(s.Stdout, "%s of %s\n", id, s.Getenv("ZORILLA_TASK_COUNT"))

@@ -300,7 +300,7 @@ const look = 100 * time.Millisecond
 
 // remind tells a command that there is no more input each time it begins to read characters
 // instead of lines, as a shell does for its prompt: what a terminal took for the end before is
-// none then. Lines tells whether it read these before the end.
+// none then. Lines reports whether it read these before the end.
 func (s *server) remind(lines bool) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()

@@ -85,7 +85,7 @@ func span(some []trial) string {
 	return fmt.Sprintf("%s (%s to %s)", cell(middle(some)), cell(slices.MinFunc(some, bySeconds).Seconds), cell(slices.MaxFunc(some, bySeconds).Seconds))
 }
 
-// where tells how many hosts and sites the runs had, which may differ.
+// where reports how many hosts and sites the runs had, which may differ.
 func where(some []trial) (hosts, sites string) {
 	tell := func(of func(trial) int) string {
 		least, most := math.MaxInt, 0

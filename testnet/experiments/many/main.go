@@ -1,5 +1,5 @@
 // Many starts a large network of real nodes on one machine, each a process of its own on
-// an address of its own, and tells how long it takes until all know all, what the processes
+// an address of its own, and reports how long it takes until all know all, what the processes
 // need of memory and processor, and when nodes that are killed are missed.
 //
 //	go run ./testnet/experiments/many                     # 300 nodes, about five minutes, 3 GB

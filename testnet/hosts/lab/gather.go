@@ -54,7 +54,7 @@ func (n *Node) Submitted(ctx context.Context) ([]jobs.Status, error) {
 	return all, nil
 }
 
-// Load tells how many processes have wanted a processor of this machine in the last
+// Load reports how many processes have wanted a processor of this machine in the last
 // one, five and fifteen minutes.
 func Load() string {
 	b, err := os.ReadFile("/proc/loadavg")

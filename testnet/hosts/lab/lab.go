@@ -57,7 +57,7 @@ func Request(dir string, args []string) (string, error) {
 }
 
 // Until asks again and again, ten times a second, until missing returns "". It
-// returns how long that took; the error tells what is missing after the limit.
+// returns how long that took; the error reports what is missing after the limit.
 func Until(ctx context.Context, limit time.Duration, what string, missing func(context.Context) string) (time.Duration, error) {
 	for begin := time.Now(); ; {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
