@@ -49,7 +49,7 @@ func nodeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "join", EnvVars: env("JOIN"), Usage: "`TOKEN|HOST:PORT` of the network to join (repeatable, or with commas)"},
 		&cli.StringFlag{Name: "secret", EnvVars: env("SECRET"),
-			Usage: "network secret: a `PHRASE` of 16 characters or more; other users of this machine may see it for a moment; --secret-file keeps it from them"},
+			Usage: "network secret: a `PHRASE` of 16 characters or more; other users of this machine may see it: --secret-file hides it"},
 		&cli.StringFlag{Name: "secret-file", EnvVars: env("SECRET_FILE"), Usage: "read the network secret from `FILE`"},
 		&cli.StringFlag{Name: "name", EnvVars: env("NAME"), DefaultText: "the host name", Usage: "`LABEL` of this node"},
 		&cli.StringFlag{Name: "site", EnvVars: env("SITE"), Usage: "free `LABEL` of its place"},
