@@ -163,9 +163,10 @@ func (c *Client) Output(ctx context.Context, job string, q OutputQuery, f func(j
 		return err
 	}
 	defer resp.Body.Close()
-	at := int64(0)
+	frames, at := &frameReader{r: resp.Body}, int64(0)
+	defer frames.release()
 	for {
-		o, err := readFrame(resp.Body)
+		o, err := frames.next()
 		if err == io.EOF {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
@@ -77,14 +78,36 @@ func appendEnd(b []byte, err error) []byte {
 	return appendFrame(b, frameError, jobs.Output{Data: data})
 }
 
-// readFrame reads the next frame of a stream: a piece of output, or, of no stream, only the time
-// at which what follows came. It returns io.EOF after an end
+// frameReader reads the frames of a stream.
+type frameReader struct {
+	r    io.Reader
+	h    [frameHeader]byte
+	held *[usualPiece]byte // the data of the last frame is in it
+}
+
+// usualPiece is how much output a node sends in a frame at most, unless it is an older one.
+const usualPiece = 128 << 10
+
+// pieces are the buffers of readers that have a piece in memory: nobody has one while waiting.
+var pieces = sync.Pool{New: func() any { return new([usualPiece]byte) }}
+
+// release lets others have the memory of the last frame.
+func (f *frameReader) release() {
+	if f.held != nil {
+		pieces.Put(f.held)
+		f.held = nil
+	}
+}
+
+// next reads the next frame: a piece of output, or, of no stream, only the time
+// at which what follows came. Its data is good until the next call, or release. It returns io.EOF after an end
 // frame, io.ErrUnexpectedEOF when the stream stops without one, the error of
 // an error frame, and an error that wraps codec.ErrMalformed for anything
 // that is not a frame.
-func readFrame(r io.Reader) (jobs.Output, error) {
-	var h [frameHeader]byte
-	if _, err := io.ReadFull(r, h[:]); err != nil {
+func (f *frameReader) next() (jobs.Output, error) {
+	f.release()
+	h := &f.h
+	if _, err := io.ReadFull(f.r, h[:]); err != nil {
 		return jobs.Output{}, noEOF(err)
 	}
 	o := jobs.Output{
@@ -99,7 +122,7 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 	}
 	switch h[0] {
 	case frameEnd:
-		if h != [frameHeader]byte{} {
+		if *h != [frameHeader]byte{} {
 			return jobs.Output{}, fmt.Errorf("%w: end frame is not empty", codec.ErrMalformed)
 		}
 		return jobs.Output{}, io.EOF
@@ -116,8 +139,13 @@ func readFrame(r io.Reader) (jobs.Output, error) {
 	default:
 		return jobs.Output{}, fmt.Errorf("%w: output frame of kind %d", codec.ErrMalformed, h[0])
 	}
-	o.Data = make([]byte, size)
-	if _, err := io.ReadFull(r, o.Data); err != nil {
+	if size <= usualPiece {
+		f.held = pieces.Get().(*[usualPiece]byte)
+		o.Data = f.held[:size]
+	} else {
+		o.Data = make([]byte, size)
+	}
+	if _, err := io.ReadFull(f.r, o.Data); err != nil {
 		return jobs.Output{}, noEOF(err)
 	}
 	if h[0] == frameOutput {

@@ -60,6 +60,9 @@ func TestFramesThatAreRefused(t *testing.T) {
 	}
 }
 
+// readFrame reads one frame of a stream, with memory of its own.
+func readFrame(r io.Reader) (jobs.Output, error) { return (&frameReader{r: r}).next() }
+
 func FuzzReadFrame(f *testing.F) {
 	f.Add(appendOutput(nil, jobs.Output{Rank: 1, Attempt: 1, Stream: work.Stdout, Offset: 7, Data: []byte("seed")}))
 	f.Add(appendEnd(nil, nil))

@@ -84,7 +84,7 @@ type JobReader interface {
 	Explain(ctx context.Context, job string) (jobs.Explanation, error)
 	// Output calls f with the job's output in the order of arrival. With
 	// Follow it goes on until the job has ended and all of it was sent. An
-	// error of f ends it and is returned.
+	// error of f ends it and is returned. F must not keep what it is given.
 	Output(ctx context.Context, job string, q OutputQuery, f func(jobs.Output) error) error
 	// Snapshot returns what files a rank that runs has made until now, of those that patterns
 	// of output files name. Chunk has their chunks for some minutes; the hash of the manifest

@@ -148,7 +148,7 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 // arrayOutput), whose ID is the rank of what it tells. Of a job with replicas each rank is told
 // as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
 // has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
-// after all that is left if the disk lost something of it.
+// after all that is left if the disk lost something of it. F must not keep what it is given.
 func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func(jobs.Output) error) error {
 	if q.Since > 0 && !q.Files {
 		since := output.Since{From: q.Since, Tell: f}

@@ -168,6 +168,7 @@ func (r *arrayOutput) scan() (err error) {
 	}
 	in := output.NewFrames(r.job.output.Job, io.NewSectionReader(r.file, r.pos, size-r.pos), r.pos)
 	in.Came = r.came
+	var data []byte
 	for {
 		f, _, err := in.Next()
 		if r.pos = in.Pos; err == io.EOF {
@@ -176,7 +177,8 @@ func (r *arrayOutput) scan() (err error) {
 		if err != nil {
 			return fmt.Errorf("output of a job: %w", err)
 		}
-		_, whole, err := in.Data(&f)
+		var whole bool
+		data, whole, err = in.Data(&f, data)
 		if err != nil {
 			return fmt.Errorf("output of a job: %w", err)
 		}

@@ -129,6 +129,7 @@ func (w *File) durable(f *os.File) (upTo int64, err error) {
 // scanLoose reads what may not have been durable, and returns where the last
 // frame of it ends that is whole.
 func (w *File) scanLoose(r *Frames, size int64) (valid int64, err error) {
+	var data []byte
 	for valid = r.Pos; valid < size; valid = r.Pos {
 		f, skipped, err := r.Next()
 		if err == io.EOF || skipped > 0 {
@@ -137,7 +138,8 @@ func (w *File) scanLoose(r *Frames, size int64) (valid int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, whole, err := r.Data(&f); err != nil || !whole || !f.Note() && f.Offset != w.next(f.Key()) {
+		var whole bool
+		if data, whole, err = r.Data(&f, data); err != nil || !whole || !f.Note() && f.Offset != w.next(f.Key()) {
 			return valid, err
 		}
 		w.count(&f)
@@ -171,14 +173,14 @@ func (w *File) Append(pieces []jobs.Output) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	place, _, _ := w.Spool.State()
-	var buf []byte
-	if w.upTo > w.mark {
-		buf = appendFrame(buf, w.Job, place, jobs.Output{Stream: StreamMark, Offset: w.upTo})
+	f := frames{job: w.Job, place: place}
+	marked := w.upTo > w.mark
+	if marked {
+		f.add(jobs.Output{Stream: StreamMark, Offset: w.upTo})
 	}
-	marked := len(buf) > 0
 	now := time.Now().UnixMilli()
 	if later := now - w.timed; later >= timeEvery || later < 0 {
-		buf = appendFrame(buf, w.Job, place+int64(len(buf)), jobs.Output{Stream: StreamTime, Offset: now})
+		f.add(jobs.Output{Stream: StreamTime, Offset: now})
 	} else {
 		now = w.timed
 	}
@@ -209,7 +211,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 		next[ra] = got
 		for data := range slices.Chunk(o.Data, maxPiece) {
 			o.Data = data
-			buf = appendFrame(buf, w.Job, place+int64(len(buf)), o)
+			f.add(o)
 			added = append(added, Frame{Output: o, N: len(o.Data)})
 			o.Offset += int64(len(data))
 		}
@@ -217,7 +219,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 	if len(added) == 0 {
 		return nil
 	}
-	if err := w.Spool.Append(buf); err != nil {
+	if err := w.Spool.Append(f.all()...); err != nil {
 		return fmt.Errorf("store output: %w", err)
 	}
 	for i := range added {
@@ -227,7 +229,7 @@ func (w *File) Append(pieces []jobs.Output) error {
 	if w.timed = now; marked {
 		w.mark = w.upTo
 	}
-	w.loose += int64(len(buf))
+	w.loose += f.place - place
 	return nil
 }
 
@@ -319,14 +321,16 @@ func (w *File) Held(ras []jobs.RankAttempt) []wire.Held {
 }
 
 // Read calls f with each piece that is wanted and whole, in order, and notes what
-// is not. With follow it goes on until the file is closed.
+// is not. With follow it goes on until the file is closed. F must not keep what it is given.
 func (w *File) Read(ctx context.Context, follow bool, want func(jobs.RankAttempt) bool, f func(jobs.Output) error) error {
 	w.mu.Lock()
 	src, had := w.Spool.Reader(ctx, follow), maps.Clone(w.have)
 	w.mu.Unlock()
 	defer src.Close()
 	told := map[StreamOf]int64{}
-	for r := NewFrames(w.Job, src, 0); ; {
+	r := NewFrames(w.Job, src, 0)
+	defer r.release()
+	for {
 		fr, whole, err := r.piece(want)
 		if err == io.EOF {
 			if follow {

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sync"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
@@ -50,8 +51,8 @@ func headerSum(job jobs.ID, place int64, h []byte) uint32 {
 	return crc32.Update(sum, codec.Castagnoli(), h[:frameHeader-4])
 }
 
-// appendFrame appends the frame that is to stand at a place of the job's file.
-func appendFrame(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
+// appendHeader appends the header of the frame that is to stand at a place of the job's file.
+func appendHeader(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, uint32(o.Rank))
 	b = binary.BigEndian.AppendUint32(b, uint32(o.Attempt))
@@ -59,8 +60,37 @@ func appendFrame(b []byte, job jobs.ID, place int64, o jobs.Output) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Data)))
 	b = binary.BigEndian.AppendUint64(b, uint64(o.Offset))
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(o.Data, codec.Castagnoli()))
-	b = binary.BigEndian.AppendUint32(b, headerSum(job, place, b[start:start+frameHeader-4:start+frameHeader-4]))
-	return append(b, o.Data...)
+	return binary.BigEndian.AppendUint32(b, headerSum(job, place, b[start:start+frameHeader-4:start+frameHeader-4]))
+}
+
+// frames gathers what is to be written of some frames at once. Data that is long is written from
+// where it is.
+type frames struct {
+	job   jobs.ID
+	place int64 // where the next one is to stand
+	parts [][]byte
+	buf   []byte // the last part
+}
+
+const longData = 8 << 10
+
+func (f *frames) add(o jobs.Output) {
+	f.buf = appendHeader(f.buf, f.job, f.place, o)
+	f.place += frameHeader + int64(len(o.Data))
+	if len(o.Data) < longData {
+		f.buf = append(f.buf, o.Data...)
+		return
+	}
+	f.parts = append(f.parts, f.buf, o.Data)
+	f.buf = nil
+}
+
+// all returns what was gathered.
+func (f *frames) all() [][]byte {
+	if len(f.buf) > 0 {
+		f.parts, f.buf = append(f.parts, f.buf), nil
+	}
+	return f.parts
 }
 
 // parseFrame reads the header at a place of the job's file, and reports whether
@@ -97,7 +127,12 @@ type Frames struct {
 	Pos int64
 
 	Came int64 // when the next frame did; 0 = not known
+
+	held *[maxPiece]byte // what piece returned is in it
 }
+
+// pieces are the buffers of readers that have a piece in memory: nobody has one while waiting.
+var pieces = sync.Pool{New: func() any { return new([maxPiece]byte) }}
 
 // NewFrames reads the frames of a job, the first of which is at pos. When they came is known
 // from the first on that says so.
@@ -133,9 +168,12 @@ func (r *Frames) Next() (f Frame, skipped int64, err error) {
 	}
 }
 
-// Data reads the bytes of the frame; ok reports whether they are what was written.
-func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
-	b = make([]byte, f.N)
+// Data reads the bytes of the frame into b, if they fit; ok reports whether they are what was written.
+func (r *Frames) Data(f *Frame, b []byte) (data []byte, ok bool, err error) {
+	if cap(b) < f.N {
+		b = make([]byte, f.N)
+	}
+	b = b[:f.N]
 	n, err := io.ReadFull(r.r, b)
 	r.Pos += int64(n)
 	if err == io.EOF || err == io.ErrUnexpectedEOF { // the file was cut short
@@ -144,19 +182,30 @@ func (r *Frames) Data(f *Frame) (b []byte, ok bool, err error) {
 	return b, crc32.Checksum(b, codec.Castagnoli()) == f.sum, err
 }
 
-// piece returns the next piece that is wanted, and whether it is what was written.
+// piece returns the next piece that is wanted, and whether it is what was written. Its bytes are
+// good until the next call, or release.
 func (r *Frames) piece(want func(jobs.RankAttempt) bool) (f Frame, whole bool, err error) {
+	r.release()
 	for {
 		if f, _, err = r.Next(); err != nil {
 			return f, false, err
 		}
 		if !f.Note() && want(f.ra()) {
-			f.Output.Data, whole, err = r.Data(&f)
+			r.held = pieces.Get().(*[maxPiece]byte)
+			f.Output.Data, whole, err = r.Data(&f, r.held[:0])
 			return f, whole, err
 		}
 		if _, err = r.skip(&f); err != nil {
 			return f, false, err
 		}
+	}
+}
+
+// release lets others have the memory of what piece returned.
+func (r *Frames) release() {
+	if r.held != nil {
+		pieces.Put(r.held)
+		r.held = nil
 	}
 }
 

@@ -41,15 +41,19 @@ func OpenSpool(path string) (*Spool, error) {
 	return s, nil
 }
 
-// Append adds bytes at the end. After an error the file is as it was before.
-func (s *Spool) Append(p []byte) error {
+// Append adds bytes at the end, part after part. After an error the file is as it was before.
+func (s *Spool) Append(parts ...[]byte) error {
+	more := int64(0)
+	for _, p := range parts {
+		more += int64(len(p))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return os.ErrClosed
 	}
 	if s.Room != nil {
-		if err := s.Room(s.size, int64(len(p))); err != nil {
+		if err := s.Room(s.size, more); err != nil {
 			return err
 		}
 	}
@@ -63,11 +67,14 @@ func (s *Spool) Append(p []byte) error {
 		}
 		s.file = f
 	}
-	if _, err := s.file.WriteAt(p, s.size); err != nil {
-		return errors.Join(err, s.file.Truncate(s.size))
+	end, sum := s.size, s.sum
+	for _, p := range parts {
+		if _, err := s.file.WriteAt(p, end); err != nil {
+			return errors.Join(err, s.file.Truncate(s.size))
+		}
+		end, sum = end+int64(len(p)), crc32.Update(sum, codec.Castagnoli(), p)
 	}
-	s.size += int64(len(p))
-	s.sum = crc32.Update(s.sum, codec.Castagnoli(), p)
+	s.size, s.sum = end, sum
 	s.wakeLocked()
 	return nil
 }

@@ -19,12 +19,14 @@ func (w *File) TailStart() int64 {
 }
 
 // Tail calls f with each piece in the end of the file that is wanted and whole, in order. What is
-// missing it does not tell.
+// missing it does not tell. F must not keep what it is given.
 func (w *File) Tail(ctx context.Context, want func(jobs.RankAttempt) bool, f func(jobs.Output) error) error {
 	src := w.Spool.Reader(ctx, false)
 	defer src.Close()
 	src.Pos = w.TailStart()
-	for r := NewFrames(w.Job, src, src.Pos); ; {
+	r := NewFrames(w.Job, src, src.Pos)
+	defer r.release()
+	for {
 		fr, whole, err := r.piece(want)
 		if err == io.EOF {
 			return nil

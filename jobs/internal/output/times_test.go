@@ -97,7 +97,7 @@ func TestOutputWithoutTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "output")
 	var b []byte
 	for i, text := range []string{"old", "est"} {
-		b = appendFrame(b, lostJob, int64(len(b)), outputPiece(0, 3*int64(i), text))
+		b = append(appendHeader(b, lostJob, int64(len(b)), outputPiece(0, 3*int64(i), text)), text...)
 	}
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
