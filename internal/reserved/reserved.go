@@ -3,6 +3,8 @@
 package reserved
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -54,14 +56,12 @@ type Places struct {
 	nodes map[string]bool // of the directories looked at so far, whether they are the state of a node
 }
 
-// New returns the places as they are now. It resolves each of them, which takes
+// New returns the places as they are now. It resolves those that are there, which takes
 // milliseconds: call it once for many files.
 func New() *Places {
 	p := &Places{taken: map[string]bool{}, nodes: map[string]bool{}}
 	for _, home := range homes() {
-		for _, name := range table {
-			p.add(filepath.Join(home, name))
-		}
+		p.addBelow(home)
 	}
 	for variable, part := range moved {
 		dir := os.Getenv(variable)
@@ -98,6 +98,29 @@ func homes() []string {
 	list = slices.DeleteFunc(list, func(home string) bool { return !filepath.IsAbs(home) })
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// addBelow adds what the table lists below a home directory. Most of that is not there: then it
+// is no link either, and root has a home directory for each user to look into.
+func (p *Places) addBelow(home string) {
+	home = Real(home)
+	there := map[string]bool{"": exists(home)}
+	for _, name := range table {
+		first, _, _ := strings.Cut(name, "/")
+		if _, known := there[first]; !known {
+			there[first] = there[""] && exists(filepath.Join(home, first))
+		}
+		if path := filepath.Join(home, name); there[first] {
+			p.add(path)
+		} else {
+			p.taken[path] = true
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func (p *Places) add(path string) { p.taken[Real(path)] = true }

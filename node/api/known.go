@@ -23,6 +23,9 @@ func KnownObstacles(spec *jobs.Spec, want Wanted) transfer.ObstacleError {
 	var way transfer.ObstacleError
 	seen := map[transfer.Obstacle]bool{}
 	files := knownFiles(spec, want.Into)
+	if len(files) == 0 {
+		return nil
+	}
 	places := reserved.New()
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
 		for _, o := range transfer.NameObstacles(dir, files[dir], places, want.Force) {
