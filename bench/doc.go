@@ -9,7 +9,7 @@
 //	go test -timeout 0 -bench Way ./bench                    # inputs and outputs, beside scp, tar over ssh and a plain copy
 //	go test -bench MPI ./bench                    # MPI programs, beside mpirun and nothing at all
 //	go test -bench Farm ./bench                   # many jobs by many clients, beside GNU parallel over ssh
-//	go test -bench Streams ./bench                # standard output and input, beside ssh
+//	go test -bench Streams ./bench                # standard output and input, beside ssh and a plain copy
 //	go test -bench Jobs ./bench -program zorilla  # the same of another build
 //
 // and, if they are asked for by name:

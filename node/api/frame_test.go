@@ -131,3 +131,24 @@ func TestLargePiecesAreNotCopied(t *testing.T) {
 		t.Errorf("it took %d bytes to write %d", n, len(o.Data))
 	}
 }
+
+// A client that follows much output makes no garbage of its size, and keeps nothing while it waits.
+func TestFramesMakeLittleGarbage(t *testing.T) {
+	const all = 128
+	frame := appendOutput(nil, jobs.Output{Stream: work.Stdout, Attempt: 1, Data: make([]byte, usualPiece)})
+	f := &frameReader{r: bytes.NewReader(bytes.Repeat(frame, all))}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range all {
+		if o, err := f.next(); err != nil || len(o.Data) != usualPiece {
+			t.Fatalf("got %d bytes, %v", len(o.Data), err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > all*usualPiece/2 { // under the race detector a pool forgets a quarter of what it is given
+		t.Errorf("reading %d bytes took %d", all*usualPiece, n)
+	}
+	if _, err := f.next(); err != io.ErrUnexpectedEOF || f.held != nil {
+		t.Errorf("at the end: %v, and it keeps a piece: %v", err, f.held != nil)
+	}
+}

@@ -232,3 +232,16 @@ func TestPartialFilesAndLinks(t *testing.T) {
 		t.Errorf("%v, %v", err, there)
 	}
 }
+
+// A job without outputs is submitted without a look at the home directories of all users, which
+// takes longer than all else before its submission.
+func TestNoOutputsNeedNoLook(t *testing.T) {
+	spec := &jobs.Spec{Args: []string{"hostname"}, Min: 1, Max: 100}
+	if n := testing.AllocsPerRun(1, func() {
+		if way := api.KnownObstacles(spec, api.Wanted{Into: "."}); len(way) > 0 {
+			t.Errorf("without outputs: %v", way)
+		}
+	}); n > 1000 {
+		t.Errorf("it took %.0f allocations", n)
+	}
+}
