@@ -15,7 +15,7 @@ import (
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/process"
-	"zorilla/jobs/trees"
+	"zorilla/jobs/remover"
 	"zorilla/transfer"
 )
 
@@ -33,7 +33,7 @@ func inSteps(g *grid) *steps.Log {
 		n.wrap = func(m *journal.Memory) journal.Journal { return steppedJournal{m, log} }
 		n.wrapStore = func(s transfer.PinStore) transfer.PinStore { return steppedStore{s, log} }
 		n.wrapRunner = func(r agent.Runner) agent.Runner { return steppedRunner{r, log} }
-		n.clean = func(root string, pace trees.Pace, keep ...string) error {
+		n.clean = func(root string, pace remover.Pace, keep ...string) error {
 			if len(keep) == 0 {
 				log.Did("remove", filepath.Base(root), claimIn(root))
 			}
