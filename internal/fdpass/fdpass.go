@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -68,9 +69,10 @@ func Send(conn *net.UnixConn, v any, files ...*os.File) error {
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	// The descriptors travel with the length; the rest may need several writes.
-	if _, _, err = conn.WriteMsgUnix(b[:4], unix.UnixRights(fds...), nil); err == nil {
-		_, err = conn.Write(b[4:])
+	// The descriptors travel with what is written first; the rest may need several writes.
+	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(fds...), nil)
+	if err == nil && n < len(b) {
+		_, err = conn.Write(b[n:])
 	}
 	return err
 }
@@ -140,6 +142,18 @@ func (b *Blocking) Receive(v any) (fds []int, err error) {
 			}
 		}
 	})
+}
+
+// Await waits, for so long at most, until there is something to receive, or a descriptor has
+// something to tell, and reports which.
+func (b *Blocking) Await(fd int, within time.Duration) (own, other bool) {
+	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
+	for end := time.Now().Add(within); ; {
+		_, err := unix.Poll(fds, int(max(time.Until(end), 0).Milliseconds()))
+		if err != unix.EINTR {
+			return fds[0].Revents != 0, fds[1].Revents != 0
+		}
+	}
 }
 
 // Read implements io.Reader.

@@ -210,31 +210,102 @@ func (l *launcher) left(w *run) bool {
 	})
 }
 
-// reap awaits all children: orphans become this process's.
-func (l *launcher) reap() {
-	for {
-		var status syscall.WaitStatus
-		var used syscall.Rusage
-		pid, err := syscall.Wait4(-1, &status, unix.WALL, &used)
-		if err == syscall.EINTR {
-			continue
+// brief is how long the thread that serves awaits itself the end of the only command that
+// runs. Another thread, which does so from then on, would have to be woken for each: of the
+// tasks of an array most may be brief.
+const brief = 20 * time.Millisecond
+
+// attend returns when the supervisor may have asked for something. Until then it awaits the
+// end of the latest command.
+func (l *launcher) attend() {
+	for l.newest >= 0 {
+		l.mu.Lock()
+		only := !l.reaps && len(l.runs) == 1 && len(l.sidecars) == 0
+		l.mu.Unlock()
+		var asked, ended bool
+		if only {
+			asked, ended = l.conn.Await(l.newest, brief)
+		}
+		if asked && !ended {
+			return
 		}
 		l.mu.Lock()
-		if err != nil { // no child
-			for _, w := range slices.Collect(maps.Values(l.runs)) {
-				l.lookForEnd(w)
-			}
-			if len(l.runs) == 0 {
-				l.reaps = false
-				l.mu.Unlock()
-				return
-			}
-			l.mu.Unlock()
-			continue
+		if !ended || !l.reapEnded() {
+			l.reapAside()
 		}
-		l.reaped(pid, status, &used)
+		l.forgetNewest()
 		l.mu.Unlock()
 	}
+}
+
+// reapEnded takes the ends of all children that have ended, and reports whether nothing runs
+// any more. The caller holds mu.
+func (l *launcher) reapEnded() bool {
+	for {
+		pid, status, used, err := wait(unix.WNOHANG)
+		switch {
+		case err != nil:
+			return l.childless()
+		case pid == 0:
+			return false
+		}
+		l.reaped(pid, status, &used)
+	}
+}
+
+// seeTo leaves the end of the latest command, if that is still awaited, to a goroutine. The
+// caller holds mu.
+func (l *launcher) seeTo() {
+	if l.newest >= 0 {
+		l.reapAside()
+		l.forgetNewest()
+	}
+}
+
+func (l *launcher) forgetNewest() {
+	_ = unix.Close(l.newest)
+	l.newest = -1
+}
+
+// reapAside has a goroutine await children, unless one does. The caller holds mu.
+func (l *launcher) reapAside() {
+	if !l.reaps {
+		l.reaps = true
+		go l.reap()
+	}
+}
+
+// reap awaits all children: orphans become this process's.
+func (l *launcher) reap() {
+	for over := false; !over; {
+		pid, status, used, err := wait(0)
+		l.mu.Lock()
+		if err == nil {
+			l.reaped(pid, status, &used)
+		} else if over = l.childless(); over {
+			l.reaps = false
+		}
+		l.mu.Unlock()
+	}
+}
+
+// wait is that of the kernel for any child.
+func wait(options int) (pid int, status syscall.WaitStatus, used syscall.Rusage, err error) {
+	for {
+		pid, err = syscall.Wait4(-1, &status, options|unix.WALL, &used)
+		if err != syscall.EINTR {
+			return pid, status, used, err
+		}
+	}
+}
+
+// childless tells the ends that show in that no child is left, and reports whether nothing
+// runs any more. The caller holds mu.
+func (l *launcher) childless() bool {
+	for _, w := range slices.Collect(maps.Values(l.runs)) {
+		l.lookForEnd(w)
+	}
+	return len(l.runs) == 0
 }
 
 // reaped takes the end of a process. The caller holds mu.

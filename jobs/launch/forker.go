@@ -89,9 +89,10 @@ func (w *run) mark(world *World) error {
 	return nil
 }
 
-// clone forks a command with three descriptors in the group of a joiner.
-func clone(world *World, c *Command, path string, fds []int, joiner *cgroup.Joiner) (pid int, err error) {
-	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: !c.Together, Setpgid: c.Together, Pdeathsig: syscall.SIGKILL}}
+// clone forks a command with three descriptors in the group of a joiner. *end becomes a
+// descriptor that tells when it has ended, or -1 where the kernel has none; nil = it is not wanted.
+func clone(world *World, c *Command, path string, fds []int, joiner *cgroup.Joiner, end *int) (pid int, err error) {
+	attr := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: !c.Together, Setpgid: c.Together, Pdeathsig: syscall.SIGKILL, PidFD: end}}
 	for _, fd := range fds {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}

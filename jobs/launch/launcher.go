@@ -37,6 +37,7 @@ type launcher struct {
 	joiners map[int]*cgroup.Joiner // by the number of commands
 	way     []int                  // from the groups that they lead into
 	forker  forker
+	newest  int // a descriptor of the latest command, whose end the serving thread awaits; -1 = of none
 
 	writing sync.Mutex // of reports
 
@@ -77,7 +78,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	l := &launcher{conn: conn, runs: map[int]*run{}, sidecars: map[int]*sidecar{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
+	l := &launcher{conn: conn, newest: -1, runs: map[int]*run{}, sidecars: map[int]*sidecar{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
 	var first request
 	switch _, err := l.conn.Receive(&first); {
 	case errors.Is(err, io.EOF): // nobody needed it
@@ -103,10 +104,15 @@ func Main() error {
 // it is confined to holds for them, and for no other thread. That it reads, too, saves
 // each command two switches of threads.
 func (l *launcher) serve() {
+	proc.Hurry()
 	for {
+		l.attend()
 		var r request
 		fds, err := l.conn.Receive(&r)
 		if err != nil {
+			l.mu.Lock()
+			l.seeTo()
+			l.mu.Unlock()
 			return
 		}
 		if l.obey(&r, fds) {
@@ -345,13 +351,13 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 func (l *launcher) fork(w *run, c *Command, path string, fds []int) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.pid, err = clone(&l.world, c, path, fds, l.joiners[w.number]); err != nil {
+	l.seeTo()
+	if w.pid, err = clone(&l.world, c, path, fds, l.joiners[w.number], &l.newest); err != nil {
 		return err
 	}
 	l.runs[w.number] = w
-	if !l.reaps {
-		l.reaps = true
-		go l.reap()
+	if l.newest < 0 {
+		l.reapAside()
 	}
 	if w.memory > 0 && !l.watch {
 		l.watch = true

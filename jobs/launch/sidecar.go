@@ -175,7 +175,7 @@ func (l *launcher) forkSidecar(e *sidecar, c *Command, path string, fds []int) (
 	if w := l.runs[number]; w == nil || w.ended || w.killed {
 		return errOver
 	}
-	if e.pid, err = clone(&l.world, c, path, fds, l.joiners[number]); err == nil {
+	if e.pid, err = clone(&l.world, c, path, fds, l.joiners[number], nil); err == nil {
 		l.sidecars[e.id] = e
 	}
 	return err

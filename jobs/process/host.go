@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zorilla/internal/fdpass"
+	"zorilla/jobs/proc"
 )
 
 // hosts are the supervisors that a Runner has started, by what they are for.
@@ -148,7 +149,7 @@ func (r *Runner) spawn(where string) (*host, error) {
 	h.cmd.Stderr = &h.words
 	h.cmd.WaitDelay = time.Second // whoever has its standard error outlives it no longer
 	h.cmd.ExtraFiles = []*os.File{theirs}
-	if err := h.cmd.Start(); err != nil {
+	if proc.Unhurried(func() { err = h.cmd.Start() }); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}

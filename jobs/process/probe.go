@@ -125,7 +125,7 @@ func tryLauncher(spaces bool, group *cgroup.Group, stdout *os.File) error {
 	}
 	w := launch.World{Namespaces: spaces, UID: -1, Base: "/var/lib/zorilla-probe"}
 	c := launch.Command{Args: []string{"/bin/cat", "/proc/self/cgroup"}, Dir: "/"}
-	return launch.Try(w, c, group, [3]*os.File{null, stdout, null}, childEnv())
+	return launch.Try(w, c, group, [3]*os.File{null, stdout, null}, childEnv(ofLauncher))
 }
 
 // tryGroups looks whether what is started in a group is there.

@@ -198,7 +198,7 @@ var errNoMain = errors.New("this program is to become a supervisor: its main mus
 func (r *Runner) process(ctx context.Context, mode, where string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.cfg.Executable)
 	cmd.Args = []string{supervisorName, mode, where}
-	cmd.Env = childEnv()
+	cmd.Env = childEnv(ofSupervisor)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if IsSupervisor() {
 		// This is what would come of a program without Main: it starts

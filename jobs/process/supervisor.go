@@ -40,10 +40,17 @@ func isLauncher() bool {
 // childEnv is the whole environment of supervisors and launchers: nothing of the
 // node's. They wait for the kernel more than they compute: what a second processor would
 // take over from the first, and look for in vain, costs more than it saves, unless there are
-// so many that the output of their workers would be too much for one.
-func childEnv() []string {
-	return []string{supervisorEnv + "=1", fmt.Sprintf("GOMAXPROCS=%d", min(max(runtime.NumCPU()/8, 1), 4))}
+// so many that the output of their workers would be too much for one. A launcher has two:
+// the thread that serves keeps one while it waits, which would be taken from it, and given back.
+func childEnv(least int) []string {
+	return []string{supervisorEnv + "=1", fmt.Sprintf("GOMAXPROCS=%d", min(max(runtime.NumCPU()/8, least), 4))}
 }
+
+// The least processors of supervisors and launchers.
+const (
+	ofSupervisor = 1
+	ofLauncher   = 2
+)
 
 // Main must be called first in the main function of every program that starts
 // workers, and in TestMain of such tests. In a supervisor it does all the
@@ -224,7 +231,7 @@ func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.alone && s.world == nil && (s.spare == nil || s.spare.Ended()) {
-		s.spare, _ = launch.Prestart(launch.World{Namespaces: true, Base: s.where}, childEnv())
+		s.spare, _ = launch.Prestart(launch.World{Namespaces: true, Base: s.where}, childEnv(ofLauncher))
 	}
 }
 
@@ -240,7 +247,7 @@ func (s *supervisor) launcher(wants launch.World) (*launch.Launcher, error) {
 	default:
 		l.Close()
 	}
-	return launch.Start(wants, childEnv())
+	return launch.Start(wants, childEnv(ofLauncher))
 }
 
 // enter gives a worker its place in the world of those that there are, or in a new

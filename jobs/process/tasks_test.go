@@ -59,6 +59,20 @@ func results(t testing.TB, w Worker) (all []TaskResult, stdout, stderr []string)
 	return all, stdout, stderr
 }
 
+// Supervisors and launchers sleep less exactly than others; what they start does not, be it
+// brief or not.
+func TestTasksSleepAsExactlyAsOthers(t *testing.T) {
+	w := start(t, Config{}, array(t, 4, `test $ZORILLA_TASK_ID != 2 || sleep 0.1; read slack </proc/self/timerslack_ns; echo $slack`))
+	w.Tasks().Add(0, []TaskRange{{0, 4}}, true)
+	await(t, w)
+	_, stdout, stderr := results(t, w)
+	for i, slack := range stdout {
+		if slack != "50000\n" || stderr[i] != "" {
+			t.Errorf("task %d: timers may be %q ns late, %q", i+1, slack, stderr[i])
+		}
+	}
+}
+
 func TestTasksRunInOrder(t *testing.T) {
 	w := start(t, Config{}, array(t, 5, `echo out $ZORILLA_TASK_ID of $ZORILLA_TASK_COUNT; echo err >&2; test $ZORILLA_TASK_ID != 3; exit $?`))
 	feed := w.Tasks()
