@@ -20,6 +20,7 @@ type forker struct {
 	confined bool
 	path     string // of the latest command, and what it was found for
 	found    []string
+	marked   run // its number, uts and pin are those of the tasks whose mark the thread has
 }
 
 // find makes the thread ready for a command, and returns the path to run it by.
@@ -70,22 +71,41 @@ func (f *forker) refused(world *World, c *Command, err error) error {
 // ownMark leads to the UTS namespace of the calling thread.
 const ownMark = "/proc/thread-self/ns/uts"
 
-// mark has what the thread forks from now on be told from all else, if it has to be.
-func (w *run) mark(world *World) error {
+// mark has what the thread forks from now on be told from all else, if it has to be. The tasks
+// of a number share a mark: nothing of one is left when the next one begins.
+func (f *forker) mark(w *run, world *World) (err error) {
 	if !world.shared() {
 		return nil
 	}
+	if w.serial > 0 && w.number == f.marked.number {
+		return f.share(w)
+	}
+	f.marked.unpin()
+	f.marked = run{}
 	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
 		return fmt.Errorf("UTS namespace: %v", err)
 	}
-	name, err := os.Readlink(ownMark)
+	w.uts, err = os.Readlink(ownMark)
 	if err == nil { // as long as it is open no other one has its number
 		w.pin, err = unix.Open(ownMark, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("UTS namespace: %v", err)
 	}
-	w.uts = name
+	if w.serial > 0 {
+		f.marked = run{number: w.number, uts: w.uts, pin: w.pin}
+		return f.share(w)
+	}
+	return nil
+}
+
+// share gives a task the mark of those before it.
+func (f *forker) share(w *run) (err error) {
+	w.uts = f.marked.uts
+	if w.pin, err = unix.FcntlInt(uintptr(f.marked.pin), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		w.pin = 0
+		return fmt.Errorf("UTS namespace: %v", err)
+	}
 	return nil
 }
 

@@ -335,7 +335,7 @@ func (l *launcher) start(w *run, c *Command, fds []int) error {
 	if err != nil {
 		return err
 	}
-	if err := w.mark(&l.world); err != nil {
+	if err := l.forker.mark(w, &l.world); err != nil {
 		w.unpin()
 		return err
 	}

@@ -153,7 +153,7 @@ func (l *launcher) runSidecar(r *request, fds []int) error {
 		return err
 	}
 	e := &sidecar{id: r.Sidecar, mark: run{number: r.Number}}
-	if err := e.mark.mark(&l.world); err != nil {
+	if err := l.forker.mark(&e.mark, &l.world); err != nil {
 		e.mark.unpin()
 		return err
 	}

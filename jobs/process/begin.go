@@ -336,6 +336,7 @@ func (s *keeper) runTasks(files [3]*os.File) work.Exit {
 	}
 	s.answered = true
 	s.attend()
+	defer s.tasks.dir.close()
 	go s.tasks.run()
 	s.loop()
 	closeFiles(files)

@@ -30,6 +30,10 @@ type taskDir struct {
 	made transfer.Manifest // directories and links that a task finds, those above first
 	find map[string]int    // places of these in made
 	kept map[string]bool   // which of them are as they were made
+
+	// Tasks cannot put others in their places; that they are open saves each task some calls.
+	ownDir, tmpDir *os.File
+	bare           bool // own was empty when the latest task had ended
 }
 
 // newTaskDir makes Root/work read-only, and finds out what a task is to see of
@@ -61,7 +65,20 @@ func newTaskDir(s *Spec) (*taskDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("protect inputs of tasks: %w", err)
 	}
+	if t.ownDir, err = remover.Open(unix.AT_FDCWD, t.own); err != nil {
+		return nil, err
+	}
+	if t.tmpDir, err = remover.Open(unix.AT_FDCWD, t.tmp); err != nil {
+		_ = t.ownDir.Close()
+		return nil, err
+	}
 	return t, nil
+}
+
+// close gives the descriptors back. No more task begins or ends.
+func (t *taskDir) close() {
+	_ = t.ownDir.Close()
+	_ = t.tmpDir.Close()
 }
 
 // plan looks at the inputs in dir.
@@ -130,12 +147,11 @@ func (t *taskDir) fill() error {
 // untouched reports whether a task has left nothing but what it found. It is cheap, and looks
 // into no directory.
 func (t *taskDir) untouched() bool {
-	d, err := remover.Open(unix.AT_FDCWD, t.own)
-	if err != nil {
+	if _, err := t.ownDir.Seek(0, io.SeekStart); err != nil {
 		return false
 	}
-	defer d.Close()
-	names, err := d.Readdirnames(len(t.made.Entries) + 1)
+	names, err := t.ownDir.Readdirnames(len(t.made.Entries) + 1)
+	t.bare = err == io.EOF && len(names) == 0
 	return (err == nil || err == io.EOF) && !slices.ContainsFunc(names, func(name string) bool {
 		i, made := t.find[name]
 		return !made || t.made.Entries[i].Dir
@@ -146,9 +162,15 @@ func (t *taskDir) untouched() bool {
 // be many inputs. No process of the task is alive.
 func (t *taskDir) clear() error {
 	clear(t.kept)
-	err := t.tidy(t.own, "")
+	err := t.ownDir.Chmod(0o700)
+	if err == nil && !t.bare {
+		err = t.tidy(t.ownDir, t.own, "")
+	}
+	if t.bare = false; err == nil {
+		err = t.tmpDir.Chmod(0o700)
+	}
 	if err == nil {
-		err = (&taskDir{}).tidy(t.tmp, "")
+		err = (&taskDir{}).tidy(t.tmpDir, t.tmp, "")
 	}
 	if err != nil {
 		return fmt.Errorf("remove what a task has left: %w", err)
@@ -156,13 +178,9 @@ func (t *taskDir) clear() error {
 	return nil
 }
 
-// tidy is clear for a directory at a path, which tasks know as dir.
-func (t *taskDir) tidy(at, dir string) error {
-	mode := fs.FileMode(0o755)
-	if dir == "" {
-		mode = 0o700
-	}
-	if err := os.Chmod(at, mode); err != nil {
+// tidyBelow is clear for a directory within own that was made, which tasks know as dir.
+func (t *taskDir) tidyBelow(at, dir string) error {
+	if err := os.Chmod(at, 0o755); err != nil {
 		return err
 	}
 	d, err := remover.Open(unix.AT_FDCWD, at)
@@ -170,6 +188,14 @@ func (t *taskDir) tidy(at, dir string) error {
 		return err
 	}
 	defer d.Close()
+	return t.tidy(d, at, dir)
+}
+
+// tidy is clear for a directory that is open, at a path, which tasks know as dir.
+func (t *taskDir) tidy(d *os.File, at, dir string) error {
+	if _, err := d.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	r := remover.Remover{Top: d}
 	for again := true; again; {
 		names, err := d.Readdirnames(-1)
@@ -186,9 +212,10 @@ func (t *taskDir) tidy(at, dir string) error {
 				return err
 			}
 		}
-		again = r.Moved > moved // something deep was moved up to here
-		if _, err := d.Seek(0, io.SeekStart); err != nil {
-			return err
+		if again = r.Moved > moved; again { // something deep was moved up to here
+			if _, err := d.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -214,7 +241,7 @@ func (t *taskDir) keep(d *os.File, at, dir, name string) (bool, error) {
 		return false, nil
 	}
 	t.kept[rel] = true
-	return true, t.tidy(filepath.Join(at, name), rel)
+	return true, t.tidyBelow(filepath.Join(at, name), rel)
 }
 
 // TaskLine is the variable in which a task finds its line.

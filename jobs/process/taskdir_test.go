@@ -160,13 +160,16 @@ func TestTaskDirIsPlanned(t *testing.T) {
 	spec := script(t, "")
 	spec.Tasks = &TaskSpec{Outputs: []string{"a/*.out", "b*/c/x", "*.txt"}}
 	inputs(t, spec, map[string]string{"a/1": "", "a/s/2": "", "b7/c/3": "", "b7/d/4": "", "bx/c/5": "", "e/": "", "f": "", "s/t/6": ""})
-	if err := os.Mkdir(filepath.Join(spec.Root, TaskDir), 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{TaskDir, tmpDir} {
+		if err := os.MkdirAll(filepath.Join(spec.Root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dir, err := newTaskDir(&spec)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer dir.close()
 	var got []string
 	for _, e := range dir.made.Entries {
 		if e.Dir {
