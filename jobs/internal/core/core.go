@@ -40,7 +40,7 @@ type Core struct {
 	Clock   jobs.Clock
 	Jobs    map[jobs.ID]*Job    // that were submitted here, and are in memory
 	Live    agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
-	turns   turns
+	batches batches
 	Part    participant.Participant
 	Busy    int    // live jobs that nodes work for
 	answers uint64 // the number of the last answer
@@ -98,7 +98,7 @@ type DoConnect struct {
 // New makes the core of an idle node. Rnd is the core's own from then on.
 func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration) *Core {
 	c := &Core{Self: self, network: net, rnd: rnd, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
-	c.turns = newTurns(c)
+	c.batches = newBatches(c)
 	c.Claims.Member = net.Member
 	c.Part = participant.Participant{Claims: c.Claims, Addrs: self.Addrs, Orphan: orphan, Works: map[jobs.ID]*participant.Work{}}
 	return c
@@ -116,13 +116,13 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 		for from := range j.Serving {
 			j.Primary.WaitedFor(now, from)
 		}
-		j.renew(now)
 		if rec := &j.Primary.Rec; record.Early(rec) && !now.Before(rec.Spec.Search.Begin) {
-			c.turns.lineUp(now, j, &rec.Spec)
+			c.batches.join(now, j, &rec.Spec)
 		}
 		j.Primary.Tick(now)
 		c.Flush(now, j)
 	}
+	c.batches.tick(now)
 	for _, p := range c.again.due(now) {
 		c.do(p)
 	}
@@ -153,7 +153,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 // Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
 	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
-	at = agenda.Earlier(at, c.again.next())
+	at = agenda.Earlier(agenda.Earlier(at, c.again.next()), c.batches.due.Next())
 	if s := &c.Claims.Starts; !s.Trying && c.Part.Leaving == 0 {
 		at = agenda.Earlier(at, s.Next)
 	}
@@ -177,7 +177,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 	c.Add(j)
 	j.SetInputs(inputs)
 	j.Primary.Do(primary.DoAccepted{})
-	c.turns.lineUp(now, j, &spec)
+	c.batches.join(now, j, &spec)
 	j.Primary.Submit(now, spec, c.Clock.Now(now))
 	c.Flush(now, j)
 	c.follow(j)
@@ -191,10 +191,24 @@ func (j *Job) SetInputs(bytes int64) { j.Primary.Staged.Total, j.Primary.Input =
 // from any goroutine.
 func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
-	p.Near, p.Members, p.Distance, p.Speed = c.network.Nearer, c.network.Size, c.network.Distance, c.network.Speed
-	p.Measured = func(id vicinity.ID) time.Duration { return c.network.Measured(id, 0) }
-	p.Fresh = func(id vicinity.ID) time.Duration { return c.network.Measured(id, search.FreshFor) }
+	c.surround(p.Surroundings)
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
+}
+
+// surround has a search know the nodes around this one.
+func (c *Core) surround(s *search.Surroundings) {
+	s.Near, s.Members, s.Distance, s.Speed = c.network.Nearer, c.network.Size, c.network.Distance, c.network.Speed
+	s.Measured = func(id vicinity.ID) time.Duration { return c.network.Measured(id, 0) }
+	s.Fresh = func(id vicinity.ID) time.Duration { return c.network.Measured(id, search.FreshFor) }
+}
+
+// newSearch makes one that several jobs share, which want what a spec does.
+func (c *Core) newSearch(spec *jobs.Spec) *search.Search {
+	s := search.New(c.Self.ID, c.rnd)
+	s.Shared = true
+	c.surround(s.Surroundings)
+	s.Begin(spec)
+	return s
 }
 
 // Add takes a job into memory; if it has ended, that must be durable.
@@ -219,6 +233,7 @@ func (c *Core) Resume(now time.Time, j *Job) {
 func (c *Core) Drop(id jobs.ID) {
 	if j := c.Jobs[id]; j != nil {
 		j.gone = true
+		c.batches.forget(j)
 		c.settled(j)
 		delete(c.Jobs, id)
 	}
@@ -276,6 +291,9 @@ func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 			continue
 		}
 		c.Flush(now, j)
+	}
+	if !member {
+		c.batches.gone(now, id)
 	}
 }
 

@@ -22,7 +22,7 @@ type Job struct {
 	busy         bool                // nodes work for it
 	Settled      bool                // it has ended, and that is durable
 	gone         bool                // it is forgotten: nothing is written down of it any more
-	line         *line               // of those who take turns to search; nil = it is in none
+	kind         *kind               // of jobs that share searches; nil = it shares none
 }
 
 // PendingStep is what a primary left at one time: effects that wait until the
@@ -50,7 +50,7 @@ type (
 // they may be seen outside.
 func (c *Core) Flush(now time.Time, j *Job) {
 	c.flush(now, j)
-	c.turns.take(now, j)
+	c.batches.changed(now, j)
 }
 
 func (c *Core) flush(now time.Time, j *Job) {
@@ -84,7 +84,7 @@ func (c *Core) Recorded(now time.Time, id jobs.ID, step int) {
 		j.Steps[i].durable = true
 	}
 	c.release(now, j)
-	c.turns.endCalls(now)
+	c.batches.settle(now)
 }
 
 // release lets the effects go whose events are durable, in order.
@@ -107,9 +107,7 @@ func (c *Core) release(now time.Time, j *Job) {
 func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	switch e := e.(type) {
 	case primary.DoFlood:
-		p := c.turns.searcher(e.Ad.Job, j).Primary
-		p.Sent(now, e.Ad.Round, c.network.Flood(now, e.Radius, e.Ad))
-		c.ask(now, e.Ad)
+		c.flood(now, j, &e)
 	case primary.DoExtend:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 		for _, r := range e.Rim {
@@ -125,12 +123,25 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
 	case primary.DoGrant:
 		g := &e.Grant
-		c.turns.granted(g.Held, e.To)
+		if b := c.batches.calls[g.Held]; b != nil {
+			b.granted[e.To] = true
+		}
 		c.tell(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}
+}
+
+// flood advertises a job, or the batch of which it is the first.
+func (c *Core) flood(now time.Time, j *Job, e *primary.DoFlood) {
+	f := c.network.Flood(now, e.Radius, e.Ad)
+	if b := c.batches.calls[e.Ad.Job]; b == nil {
+		j.Primary.Sent(now, e.Ad.Round, f)
+	} else if b.search != nil {
+		b.search.Sent(now, e.Ad.Round, f)
+	}
+	c.ask(now, e.Ad)
 }
 
 // ask advertises a job to this node itself.

@@ -50,9 +50,12 @@ func (c *Core) Received(now time.Time, from vicinity.ID, p wire.Packet) {
 
 // answered hands an answer to the job's primary.
 func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
-	j, called := c.turns.answered(a.Job, from, c.Jobs[a.Job])
-	if j == nil {
-		if !called && a.Job.Origin() == c.Self.ID && a.Workers > 0 {
+	j, b := c.Jobs[a.Job], c.batches.calls[a.Job]
+	if b != nil {
+		b.answered[from] = true
+	}
+	if j == nil && (b == nil || b.search == nil) {
+		if b == nil && a.Job.Origin() == c.Self.ID && a.Workers > 0 {
 			c.yield(now, from, wire.Packet{Yield: a.Job, Forget: true})
 		}
 		return
@@ -67,6 +70,10 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	}
 	if len(a.At) > 0 {
 		c.network.Placed(from, a.At)
+	}
+	if b != nil {
+		c.batches.hears(now, b, m, rtt, a)
+		return
 	}
 	j.Primary.Answered(now, m, rtt, a)
 	c.Flush(now, j)

@@ -18,13 +18,13 @@ import (
 // search what to do without, and lets participants go.
 type lifecycle struct {
 	ledger
-	Search *search.Search
-	Behind int            // workers that jobs want which are to go on with its search
-	waits  search.Outlook // of the search, as of the last input
-	never  time.Time      // since when no member could run the job; zero = some may
-	Parts  Leases
-	table  tableState
-	held   map[jobs.RankAttempt]string // what workers that run wait for at their nodes
+	Search *search.Search // of its own
+	sharing
+	waits search.Outlook // of the search, as of the last input
+	never time.Time      // since when no member could run the job; zero = some may
+	Parts Leases
+	table tableState
+	held  map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 	overdue
 }
 
@@ -133,7 +133,7 @@ func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int
 		p.Do(DoRelease{To: id, Release: wire.Release{Job: p.Rec.ID}})
 	}
 	for _, id := range p.Search.Close() {
-		if p.Parts[id] == nil && p.Search.AskedItself() {
+		if p.Parts[id] == nil && p.Search.Asked() {
 			p.Do(DoYield{To: id, Job: p.Rec.ID, Forget: true})
 		}
 	}
@@ -143,15 +143,15 @@ func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int
 // tally sums up what nodes have answered. After a restart of the origin it is
 // what the journal says, until somebody answers anew.
 func (p *lifecycle) tally() jobs.Tally {
-	if t := p.Search.Tally(); t.Asked > 0 || p.Rec.Tally == nil {
+	if t := p.searching().Tally(); t.Asked > 0 || p.Rec.Tally == nil {
 		return t
 	}
 	return p.Rec.Tally.Clone()
 }
 
-// demand is what the job wants of the search now.
-func (p *lifecycle) demand() search.Demand {
-	d := search.Demand{Wanted: p.Rec.Wanted(), Behind: p.Behind, Placed: len(p.Parts) > 0}
+// Demand is what the job wants of a search now.
+func (p *lifecycle) Demand() search.Demand {
+	d := search.Demand{Wanted: p.Rec.Wanted(), Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
 	return d
 }
@@ -160,14 +160,14 @@ func (p *lifecycle) demand() search.Demand {
 // from the journal is not resumed, nobody has asked the search.
 func (p *lifecycle) outlook() search.Outlook {
 	if p.waits == (search.Outlook{}) && !p.Rec.State.Final() {
-		return p.Search.Outlook(p.demand())
+		return p.look()
 	}
 	return p.waits
 }
 
 // waitReason says in one line what the job waits for.
 func (p *lifecycle) waitReason() string {
-	text := p.outlook().Text(p.Search.Tally())
+	text := p.outlook().Text(p.searching().Tally())
 	if at := p.giveUpAt(); !p.never.IsZero() && !p.Rec.State.Final() && p.Rec.Spec.GiveUp == 0 && !at.IsZero() {
 		text += fmt.Sprintf(" (it ends at %s if that stays so: --give-up)", at.Format("15:04:05 MST"))
 	}

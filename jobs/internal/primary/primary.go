@@ -90,12 +90,12 @@ func (p *Primary) Tick(now time.Time) {
 	p.begin(now)
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
-		p.expect(now, p.Search.Outlook(p.demand())) // which may have changed just now
+		p.expect(now, p.look()) // which may have changed just now
 		switch d := time.Duration(p.Rec.Spec.GiveUp); {
 		case d > 0:
 			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", d, p.reason()), jobs.CodeZorilla)
 		case !p.never.IsZero():
-			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", NeverFor, p.outlook().Text(p.Search.Tally())), jobs.CodeZorilla)
+			p.End(now, jobs.Failed, fmt.Sprintf("gave up after %v: %s", NeverFor, p.outlook().Text(p.searching().Tally())), jobs.CodeZorilla)
 		}
 	}
 	p.checkProgress(now)
@@ -134,7 +134,11 @@ func (p *Primary) pursue(now time.Time) {
 	if p.Rec.State.Final() {
 		return
 	}
-	d := p.demand()
+	d := p.Demand()
+	if p.shares && d.Wanted > 0 {
+		p.expect(now, p.look())
+		return
+	}
 	if d.Wanted > 0 && p.Rec.Spec.Grouped() {
 		d.Nodes = p.Rec.Nodes()
 	}
@@ -149,6 +153,21 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 		p.End(now, jobs.Failed, n.Err.Error(), jobs.CodeZorilla)
 		return
 	}
+	p.grant(now, "", n.Grant)
+	p.yield(n.Release, n.Over)
+	p.Ask(now, p.Search, p.Rec.ID, &n)
+}
+
+// yield gives offers back.
+func (p *lifecycle) yield(offers []search.Returned, forget bool) {
+	for _, o := range offers {
+		p.Do(DoYield{To: o.Node, Job: p.Rec.ID, Key: o.Key, Forget: forget})
+	}
+}
+
+// Ask has nodes asked what a search wants to know, under a name: of the job, or of the batch of which it
+// is the first. Of what the search wants done besides, it does nothing.
+func (p *Primary) Ask(now time.Time, s *search.Search, name jobs.ID, n *search.Next) {
 	for _, m := range n.Measure {
 		if m.From != p.self.ID {
 			p.Do(DoMeasure(m))
@@ -158,13 +177,11 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 			p.Do(DoProbe{id})
 		}
 	}
-	p.grant(now, n.Grant)
-	p.yield(n.Release, n.Over)
 	for _, id := range n.Recall {
-		p.Do(DoRecall{To: id, Job: p.asking()})
+		p.Do(DoRecall{To: id, Job: name})
 	}
 	if n.Flood.Number > 0 {
-		ad := p.advertisement(now, p.asking(), n.Flood, max(0, n.Flood.Wanted-p.demand().Wanted), p.self.Addrs)
+		ad := p.advertisement(now, name, n.Flood, max(0, n.Flood.Wanted-p.Rec.Wanted()), p.self.Addrs)
 		switch {
 		case n.Flood.Radius == 0:
 			p.Do(DoAsk{ad})
@@ -175,7 +192,7 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 		}
 	}
 	if len(n.Extend) > 0 {
-		p.Do(DoExtend{Job: p.asking(), Flood: p.Search.Current, Rim: n.Extend})
+		p.Do(DoExtend{Job: name, Flood: s.Current, Rim: n.Extend})
 	}
 }
 
@@ -186,8 +203,9 @@ func (p *Primary) noteSearch() {
 	}
 }
 
-// grant gives wanted ranks to the nodes of offers.
-func (p *Primary) grant(now time.Time, taken []search.Choice) {
+// grant gives wanted ranks to the nodes of offers, which are held for the job itself, or else for the batch of
+// that name.
+func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice) {
 	total := 0
 	for _, c := range taken {
 		total += len(c.Places)
@@ -207,7 +225,7 @@ func (p *Primary) grant(now time.Time, taken []search.Choice) {
 		spec := p.Rec.Spec
 		spec.OnEnd = "" // it is for this node alone
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
-			Job: p.Rec.ID, Held: p.Search.Call, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
+			Job: p.Rec.ID, Held: held, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
 			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
 		}})
 	}
@@ -227,12 +245,12 @@ func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duratio
 		p.Do(DoYield{To: from.ID, Job: a.Job, Key: a.Key})
 	}
 	if !act {
-		p.expect(now, p.Search.Outlook(p.demand()))
+		p.expect(now, p.look())
 		return
 	}
 	p.pursue(now)
 	if a.Round == 0 && !p.Rec.State.Final() { // it came from a queue
-		p.carryOut(now, p.Search.FollowUp(now, p.demand(), from.ID))
+		p.carryOut(now, p.Search.FollowUp(now, p.Demand(), from.ID))
 	}
 }
 

@@ -108,7 +108,7 @@ func (p *Primary) Status() jobs.Status {
 	s := jobs.Status{
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
-		Rounds: slices.Clone(p.Search.Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
+		Rounds: slices.Clone(p.searching().Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
 		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked, AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
 	for _, k := range r.Kept {
@@ -149,7 +149,7 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	t, waits := p.tally(), p.outlook()
 	e := jobs.Explanation{
 		ID: p.Rec.ID, State: p.Rec.State, Summary: p.reason(), Wanted: waits.Wanted,
-		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []jobs.NodeAnswer{}, Rounds: slices.Clone(p.Search.Rounds),
+		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []jobs.NodeAnswer{}, Rounds: slices.Clone(p.searching().Rounds),
 		Since: p.Rec.Eligible,
 	}
 	switch {
@@ -164,7 +164,7 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 		e.Until = p.Rec.Ended
 	}
 	late := p.notReady(now)
-	for _, a := range p.Search.Answers {
+	for _, a := range p.searching().Answers {
 		if text := late[a.Node]; text != "" {
 			a.Fate = strings.TrimPrefix(a.Fate+": "+text, ": ")
 		}
@@ -173,7 +173,7 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	if text := p.stagingText(now, late); text != "" {
 		e.Summary = text
 	}
-	e.Nodes = append(e.Nodes, p.Search.Silent()...)
+	e.Nodes = append(e.Nodes, p.searching().Silent()...)
 	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {
 		if a.RTT != b.RTT {
 			return int(max(-1, min(1, a.RTT-b.RTT)))

@@ -258,8 +258,8 @@ const (
 	NotNeeded = "not needed"
 	notEnough = "not enough for the job"
 	taken     = "taken for this job"
-	// takenBefore is what another one got for which the same search was made.
-	takenBefore = "taken for a job before it"
+	// takenForOther is what another job got that shares the search.
+	takenForOther = "taken for another job that wants the same"
 	// heldForOther is what others may leave.
 	heldForOther = "held for another job"
 	wanted       = "a job that goes before wants it"

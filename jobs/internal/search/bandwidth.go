@@ -38,10 +38,10 @@ func (s *distances) speeds(offers []placement.Offer) []placement.Speed {
 	return list
 }
 
-// choice is how many times as many nodes as are taken have to offer where a farther one may
-// be the better one, minChoice how many at least. Of the nearest manyNear is looked whether any
+// compareTimes is how many times as many nodes as are taken have to offer where a farther one may
+// be the better one, compareLeast how many at least. Of the nearest manyNear is looked whether any
 // speed is known.
-const choice, minChoice, manyNear = 4, 16, 64
+const compareTimes, compareLeast, manyNear = 4, 16, 64
 
 // comparing reports whether nodes that have not offered yet may have the job's input sooner
 // than those that ranks were assigned to: not if nothing is known of speeds, and not sooner
@@ -55,7 +55,6 @@ func (s *Search) comparing(assign []int, offers []placement.Offer) bool {
 		nodes[i] = true
 		others = others || vicinity.ID(offers[i].Node) != s.id
 	}
-	return others && len(s.Offers) < max(minChoice, choice*len(nodes)) && slices.ContainsFunc(s.Near(anywhere, manyNear), func(m vicinity.Measured) bool {
-		return s.Speed(m.ID).Rate > 0
-	})
+	known := func(m vicinity.Measured) bool { return s.Speed(m.ID).Rate > 0 }
+	return others && len(s.Offers) < max(compareLeast, compareTimes*len(nodes)) && slices.ContainsFunc(s.Near(anywhere, manyNear), known)
 }

@@ -12,109 +12,179 @@ import (
 	"zorilla/vicinity"
 )
 
-// choose takes offers if there are enough of them. It returns how far away more
-// workers would be welcome: 0 if they would not.
-func (s *Search) choose(now time.Time, d *Demand, n *Next) (horizon time.Duration) {
+// choice is what a plan gives to the first demand that is left.
+type choice struct {
+	demand *Demand
+	number int               // of the demand in its list
+	offers []placement.Offer // all that stood
+	assign []int             // an offer for each worker
+	worst  time.Duration     // distance of the farthest
+	any    bool              // any other node that answers may be better, not only a nearer one
+}
+
+// allocate gives the offers to demands, in order, as far as it is time to: if one is to wait, so are
+// those after it. It returns the demands that are left.
+func (s *Search) allocate(now time.Time, list []Demand, n *Next) (left []Demand) {
 	s.decideAt = time.Time{}
-	total := s.Offers.workers()
-	if total == 0 || total < d.Least {
-		return anywhere
+	var plan *placement.Plan
+	var offers []placement.Offer
+	for i := range list {
+		d := &list[i]
+		if total := s.Offers.workers(); total == 0 || total < d.Least {
+			s.horizon = anywhere
+			return list[i:]
+		}
+		if plan == nil {
+			if old := s.Offers.toMeasure(now); len(old) > 0 {
+				n.Measure = append(n.Measure, Measurement{s.id, old})
+			}
+			if s.spec.Grouped() && s.tooSoon(now) {
+				return list[i:]
+			}
+			offers = s.standing()
+			plan = placement.NewPlan(s.timed(s.spec, offers))
+			s.group.tried, s.group.chosenAt = len(offers), now
+		}
+		got := plan.Allocate(s.wish(offers, d))
+		if got.Err != nil {
+			s.apart(now, got.Err, n)
+			return list[i:]
+		}
+		s.group.apart = ""
+		c := &choice{demand: d, number: i, offers: offers, assign: got.Offers, worst: farthest(offers, got.Offers)}
+		c.any = s.spreading(d) || s.comparing(got.Offers, offers)
+		if !s.decide(now, c, n) || d.Wanted > 0 {
+			return list[i:]
+		}
 	}
-	if old := s.Offers.toMeasure(now); len(old) > 0 {
-		n.Measure = append(n.Measure, Measurement{s.id, old})
-	}
-	if s.spec.Grouped() {
-		return s.chooseGroup(now, total, d, n)
-	}
-	offers := s.standing()
-	assign, err := placement.Place(placement.Strategy(s.spec.Strategy), s.timed(s.spec, offers), min(total, s.spec.Max, d.Wanted))
-	if err != nil {
-		n.Err = err
-		return 0
-	}
-	worst := farthest(offers, assign)
-	horizon, since := anywhere, s.FloodedAt
+	return nil
+}
+
+// wish is how a job is to be placed.
+func (s *Search) wish(offers []placement.Offer, d *Demand) placement.Demand {
+	return placement.Demand{Least: d.Least, Most: d.Wanted, Wish: placement.Wish{
+		Strategy: placement.Strategy(s.spec.Strategy), Replicas: s.spec.Replicas,
+		MaxRTT: time.Duration(s.spec.MaxRTT), Between: s.between(offers, d),
+	}}
+}
+
+// decide takes what a demand is to get, or sets until when other nodes are waited for, and reports
+// whether it has taken it.
+func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
+	since, wait, horizon := s.lastAsked(), min(2*c.worst, MaxNearerWait), time.Duration(0)
 	switch {
-	case s.spreading(d) || s.comparing(assign, offers):
-		if s.horizon = anywhere; s.mayExtend(now) || s.askAgain(now, n) {
-			s.decideAt = s.extended(now)
-			return s.horizon
-		}
-		horizon, since, worst = 0, agenda.Later(since, s.frontier.Sent()), MaxNearerWait
-	case total >= d.Wanted:
-		since = s.lastAsked()
-		s.frontier.Refresh(s.Measured)
-		if s.horizon = nearer(worst); !s.open(now, s.horizon) {
-			s.meet()
-		}
-		if s.mayExtend(now) {
-			s.decideAt = s.extended(now)
-			return s.horizon
-		}
-		// Not even a neighbour is as near as this node itself.
-		_, until := s.hoped(now, max(s.worthAWait(worst), min(worst, 2)))
-		switch recalled, _ := s.Offers.recalled(offers, assign); {
-		case !now.Before(until):
-		case s.wantedBack(now, offers, assign):
-			return anywhere
-		case recalled == 0: // else who waits for them has waited enough
-			n.Release = append(n.Release, s.spare(offers, assign, d.Behind)...)
-			n.Recall = s.recall(now, ranges(offers, assign))
-			s.decideAt = until
-			return s.horizon
-		}
-		if s.askAgain(now, n) || s.frontier.Awaits(now, s.horizon) {
-			s.decideAt = s.extended(now)
-			return s.horizon
-		}
-		horizon = 0
+	case len(c.assign) < c.demand.Wanted && !c.any && !s.spec.Grouped(): // it begins with these, while the flood goes on
+		since, horizon = s.FloodedAt, anywhere
+	case s.looksOn(now, c, n):
+		return false
+	}
+	if c.any {
+		wait = MaxNearerWait
 	}
 	if s.measureNodes(now, n) {
 		s.measuredAt = now
 	}
-	at := agenda.Later(since, s.measuredAt).Add(min(2*worst, MaxNearerWait))
-	if at = agenda.Later(at, s.Offers.measuredBy(now, offers, assign)); now.Before(at) {
-		s.decideAt = at
-		return horizon
+	s.horizon = horizon
+	at := agenda.Later(since, s.measuredAt).Add(wait)
+	if at = agenda.Later(at, s.Offers.measuredBy(now, c.offers, c.assign)); now.Before(at) {
+		s.wait(at)
+		return false
 	}
-	if s.own == asked || s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, offers, assign) {
-		s.askOwn(now, d, n) // nobody is nearer, and it may have room of which it has not told
-		s.decideAt = now.Add(time.Millisecond)
-		return horizon
+	if s.spec.Pairwise() && s.measuresPairs(now, c, n) {
+		return false
 	}
-	return s.grant(now, offers, assign, d, n)
+	if s.own == asked || s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, c.offers, c.assign) {
+		s.askOwn(now, c.demand, n) // nobody is nearer, and it may have room of which it has not told
+		s.wait(now.Add(time.Millisecond))
+		return false
+	}
+	s.grant(now, c, n)
+	return true
 }
 
-// grant takes the offers that ranks were assigned to. It returns the horizon for
-// the others.
-func (s *Search) grant(now time.Time, offers []placement.Offer, assign []int, d *Demand, n *Next) (horizon time.Duration) {
+// wait sets when to decide again, whatever comes until then.
+func (s *Search) wait(at time.Time) { s.decideAt, s.group.tried = at, 0 }
+
+// looksOn reports whether nodes are looked or waited for that may be better than those of a choice.
+func (s *Search) looksOn(now time.Time, c *choice, n *Next) bool {
+	s.frontier.Refresh(s.Measured)
+	if s.horizon = s.welcome(c); s.horizon < anywhere && !s.open(now, s.horizon) {
+		s.meet()
+	}
+	nearest := !c.any && !s.spec.Grouped() // only the distance of each node counts
+	switch {
+	case s.mayExtend(now):
+		if s.wait(s.extended(now)); s.horizon == anywhere {
+			s.group.tried = len(c.offers)
+		}
+		return true
+	case nearest && s.awaitsRoom(now, c, n):
+		return true
+	case s.askAgain(now, n) || nearest && s.frontier.Awaits(now, s.horizon):
+		s.wait(s.extended(now))
+		return true
+	}
+	return false
+}
+
+// welcome is how far away nodes may be to be better than those of a choice.
+func (s *Search) welcome(c *choice) time.Duration {
+	switch {
+	case c.any || len(c.assign) < c.demand.Wanted:
+		return anywhere
+	case placement.Strategy(s.spec.Strategy) == placement.Compact:
+		return s.welcomeCompact(c)
+	}
+	return nearer(c.worst)
+}
+
+// awaitsRoom reports whether room that others may leave is waited for, or is to be theirs.
+func (s *Search) awaitsRoom(now time.Time, c *choice, n *Next) bool {
+	// Not even a neighbour is as near as this node itself.
+	_, until := s.hoped(now, max(s.worthAWait(c.worst), min(c.worst, 2)))
+	switch recalled, _ := s.Offers.recalled(c.offers, c.assign); {
+	case !now.Before(until):
+		return false
+	case s.wantedBack(now, c.offers, c.assign):
+		s.horizon = anywhere
+		return true
+	case recalled > 0: // who waits for them has waited enough
+		return false
+	}
+	n.Release = append(n.Release, s.spare(c.offers, c.assign, c.demand.behind)...)
+	n.Recall = s.recall(now, ranges(c.offers, c.assign))
+	s.wait(until)
+	return true
+}
+
+// grant takes the offers of a choice.
+func (s *Search) grant(now time.Time, c *choice, n *Next) {
 	passed(now, s.nodeAnswers)
-	places := make([][]int, len(offers))
-	for rank, i := range assign {
+	places := make([][]int, len(c.offers))
+	for rank, i := range c.assign {
 		places[i] = append(places[i], rank)
 	}
 	for i, list := range places {
 		if len(list) == 0 {
 			continue
 		}
-		id := vicinity.ID(offers[i].Node)
+		id := vicinity.ID(c.offers[i].Node)
 		o := s.Offers[id]
 		delete(s.Offers, id)
-		if s.Call != "" {
+		if s.fate(id, taken); s.Shared {
 			s.take(now, id, o, len(list))
+			s.fate(id, takenForOther)
 		}
-		s.fate(id, taken)
-		n.Grant = append(n.Grant, Choice{Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
+		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
 	}
-	s.own = notAsked
-	d.Wanted -= len(assign)
-	if d.Least = max(1, d.Least-len(assign)); s.spec.Rigid() {
+	s.own, s.horizon = notAsked, 0
+	d := c.demand
+	if d.Wanted -= len(c.assign); d.Wanted > 0 {
+		s.horizon = anywhere
+	}
+	if d.Least = max(1, d.Least-len(c.assign)); s.spec.Rigid() {
 		d.Least = d.Wanted
 	}
-	if d.Wanted == 0 {
-		return 0
-	}
-	return anywhere
 }
 
 // askAgain sends the flood once more to nodes nearer than the horizon that have had time to
@@ -238,7 +308,7 @@ func nearer(rtt time.Duration) time.Duration {
 // it would be better off. Jobs that take turns are in nobody's way but their own, and what one leaves
 // comes at once.
 func (s *Search) worthAWait(rtt time.Duration) time.Duration {
-	if s.Call != "" {
+	if s.Shared {
 		return s.horizon
 	}
 	return min(s.horizon, rtt-rtt/4)

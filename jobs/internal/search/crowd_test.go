@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,12 +20,13 @@ func TestOffersBesideAGrantAreKept(t *testing.T) {
 	}
 }
 
-// What a node says of an offer before it has heard what jobs of a call took of it leaves no more
+// What a node says of an offer before it has heard what jobs that share a search took of it leaves no more
 // of it than there is.
 func TestOffersAreTakenOnce(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
-	h.s.Begins("call@there")
-	h.next()
+	h.s.Shared = true
+	other := Demand{Wanted: 9, Least: 9}
+	h.next(other)
 	says := func(key uint64, workers, lent int) int {
 		h.answer(2, workers, func(a *wire.Answer) { a.Key, a.Lent = key, lent })
 		return h.s.Offers[jobtest.Node(2)].workers
@@ -36,13 +38,13 @@ func TestOffersAreTakenOnce(t *testing.T) {
 			t.Fatalf("%d are offered: %d are left", c.workers, left)
 		}
 	}
-	n := h.next()
+	n := h.next(other)
 	for range 5 {
 		if len(n.Grant) > 0 {
 			break
 		}
 		h.now = n.Until
-		n = h.next()
+		n = h.next(other)
 	}
 	if len(n.Grant) != 1 || h.s.Offers[jobtest.Node(2)].workers != 1 {
 		t.Fatalf("%+v is granted, %+v left", n.Grant, h.s.Offers)
@@ -141,11 +143,11 @@ func TestHopesEndWithTheRound(t *testing.T) {
 // waits for a nearer node whose answer was lost.
 func TestSearchesForSeveralJobsLookAhead(t *testing.T) {
 	asked := func(behind int) int {
+		demands := slices.Repeat([]Demand{{Wanted: 1, Least: 1}}, 1+behind)
 		h := surrounded(t, jobs.Spec{Min: 1, Max: 1, Slots: 1}, 40, 40)
-		h.d.Behind = behind
 		answers := map[int]time.Time{} // when nodes that were asked answer
 		for {
-			n := h.next()
+			n := h.next(demands[1:]...)
 			for _, r := range n.Extend {
 				for k := 1; k <= 40; k++ {
 					if jobtest.Node(k) == r.Node && (k > 1 || r.Again) {

@@ -11,6 +11,14 @@ import (
 	"zorilla/vicinity"
 )
 
+const (
+	// FreshFor is how old a round trip may be by which offers are compared: routes change.
+	FreshFor = 30 * time.Second
+	// maxPairs bounds what is measured for a job within FreshFor, and how much of it is
+	// remembered: the rest, of the nearest pairs by estimate, count by their estimates.
+	maxPairs = 8192
+)
+
 // Surroundings is what the node of a job knows of others.
 type Surroundings struct {
 	Measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured

@@ -56,7 +56,7 @@ func (s *Search) askOwn(now time.Time, d *Demand, n *Next) {
 // flood begins a round: the job is advertised once.
 func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	number := s.number()
-	s.own, s.passed = notAsked, false
+	s.own, s.taught = notAsked, false
 	s.reached = map[vicinity.ID]bool{}
 	s.FloodedAt, s.overdue, s.fruitless = now, false, 0
 	s.keeps = s.keepFor(d)
@@ -250,7 +250,7 @@ func (s *Search) countCost() {
 // nearer than the horizon, and sets when it can be carried on again.
 func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	short, horizon := d.Wanted-s.Offers.workers(), s.horizon
-	if d.Behind > 0 && short+d.Behind > 0 { // what is too far for this job may do for those behind it
+	if d.behind > 0 && short+d.behind > 0 { // what is too far for this job may do for those behind it
 		horizon = anywhere
 	}
 	if !s.open(now, horizon) {
@@ -270,7 +270,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	if s.frontier.IsDirect() {
 		rim = s.frontier.Ask(now, horizon, d.all()-s.Offers[s.id].workers, func(id vicinity.ID) int { return s.Offers[id].workers })
 	} else {
-		rim = s.frontier.Next(now, horizon, short+d.Behind, s.Measured)
+		rim = s.frontier.Next(now, horizon, short+d.behind, s.Measured)
 	}
 	if len(rim) > 0 {
 		n.Extend = append(n.Extend, rim...)
@@ -295,41 +295,8 @@ func (s *Search) shortAgain(now time.Time, n *Next) time.Time {
 	return time.Time{}
 }
 
-// open reports whether the flood can be extended to nodes that have not been
-// reached, beyond nodes nearer than a horizon.
-func (s *Search) open(now time.Time, horizon time.Duration) bool {
-	return s.spec.Search.Adaptive() && s.frontier.Open(now, horizon) && !s.everybodyAnswered()
-}
-
-// everybodyAnswered reports whether all members have answered the latest flood.
-func (s *Search) everybodyAnswered() bool { return s.frontier.Cost().Reached+1 >= s.Members() }
-
 // onlyLastResort reports whether nodes that were put off have offered, and nobody else is left who may.
 func (s *Search) onlyLastResort() bool { return s.lastResort() && s.everybodyAnswered() }
-
-// mayExtend reports whether somebody below the horizon may still be found. A
-// search that has enough offers does not go on for ever.
-func (s *Search) mayExtend(now time.Time) bool {
-	return s.open(now, s.horizon) && s.fruitless < MaxFruitless && now.Before(s.FloodedAt.Add(MaxExtend))
-}
-
-// extended returns when a flood that may be extended has brought more: not at
-// once, since it may have to wait for nodes that are free soon.
-func (s *Search) extended(now time.Time) time.Time {
-	return agenda.Later(now.Add(time.Millisecond), s.frontier.Due(now, s.horizon))
-}
-
-// meet has the flood carried to members that are known to be nearer than the
-// horizon, though it found no way to them: all links of a small site may lead to
-// nodes farther away than that.
-func (s *Search) meet() {
-	if !s.spec.Search.Adaptive() || s.horizon <= 0 {
-		return
-	}
-	for _, m := range s.Near(s.horizon, maxMeet) {
-		s.frontier.Meet(m.ID, m.RTT)
-	}
-}
 
 // freeSoon returns how many workers nodes nearer than the rim will have room for, or may
 // have: it would be a pity to go farther for their sake. That is by the walltimes of others
@@ -376,10 +343,3 @@ func (s *Search) rest(now time.Time, d *Demand) {
 		s.schedule.PutOff(now.Add(alone))
 	}
 }
-
-// Rests reports whether the next flood was put off, since nobody else is here.
-func (s *Search) Rests() bool { return s.schedule.IsOff() }
-
-// Rouse has a search that rests flood at a time, since somebody has come, or sooner if that would
-// have been due.
-func (s *Search) Rouse(at time.Time) { s.schedule.PutOff(at) }

@@ -26,69 +26,32 @@ type group struct {
 // PlacePause is between two vain choices while hardly anything changes.
 const PlacePause = 250 * time.Millisecond
 
-// chooseGroup is choose for jobs whose nodes depend on each other.
-func (s *Search) chooseGroup(now time.Time, total int, d *Demand, n *Next) (horizon time.Duration) {
-	g := &s.group
-	if s.tooSoon(now) {
-		return s.horizon
+// apart notes why no offers do, and looks for others.
+func (s *Search) apart(now time.Time, err error, n *Next) {
+	if errors.Is(err, placement.ErrInvalid) || errors.Is(err, placement.ErrStrategy) {
+		n.Err = err
+		return
 	}
-	offers := s.standing()
-	g.tried, g.chosenAt = len(offers), now
-	assign, err := s.place(offers, total, d)
-	if err != nil {
-		s.changed = true
-		if g.apart = err.Error(); s.mayExtend(now) || s.askAgain(now, n) {
-			s.decideAt = s.extended(now)
-		}
-		return anywhere
-	}
-	g.apart = ""
-	worst := farthest(offers, assign)
-	s.frontier.Refresh(s.Measured)
-	if s.horizon = s.groupHorizon(offers, assign, worst, d); s.horizon < anywhere && !s.open(now, s.horizon) {
-		s.meet()
-	}
-	if s.mayExtend(now) {
-		g.tried = 0 // the next choice is another one
-		if s.horizon == anywhere {
-			g.tried = len(offers)
-		}
+	s.changed, s.group.apart, s.horizon = true, err.Error(), anywhere
+	if s.mayExtend(now) || s.askAgain(now, n) {
 		s.decideAt = s.extended(now)
-		return s.horizon
 	}
-	if s.askAgain(now, n) {
-		g.tried = 0
-		s.decideAt = s.extended(now)
-		return s.horizon
+}
+
+// measuresPairs has the round trips between the nodes of a choice measured, as far as that is needed, and
+// reports whether the choice has to wait: for them, or since they cannot be had.
+func (s *Search) measuresPairs(now time.Time, c *choice, n *Next) bool {
+	list, spent := s.measurePairs(now, chosen(c.offers, c.assign, c.demand), len(c.demand.Nodes))
+	switch n.Measure = append(n.Measure, list...); {
+	case len(list) > 0:
+		s.wait(s.answersBy)
+		s.releaseAt = agenda.Later(s.releaseAt, s.answersBy.Add(s.keeps))
+		return true
+	case spent && s.spec.MaxRTT > 0:
+		s.changed, s.group.apart = true, "the round trips between nodes could not be measured"
+		return true
 	}
-	if s.measureNodes(now, n) {
-		s.measuredAt = now
-	}
-	wait := min(2*worst, MaxNearerWait)
-	if s.spreading(d) || s.comparing(assign, offers) { // any node that answers is of use
-		wait = MaxNearerWait
-	}
-	at := agenda.Later(agenda.Later(s.FloodedAt, s.frontier.Sent()), s.measuredAt).Add(wait)
-	if at = agenda.Later(at, s.Offers.measuredBy(now, offers, assign)); now.Before(at) {
-		g.tried = 0
-		s.decideAt = at
-		return 0
-	}
-	if s.spec.Pairwise() {
-		list, spent := s.measurePairs(now, chosen(offers, assign, d), len(d.Nodes))
-		switch n.Measure = append(n.Measure, list...); {
-		case len(list) > 0:
-			g.tried = 0
-			s.decideAt = s.answersBy
-			s.releaseAt = agenda.Later(s.releaseAt, s.answersBy.Add(s.keeps))
-			return 0
-		case spent && s.spec.MaxRTT > 0:
-			g.apart = "the round trips between nodes could not be measured"
-			s.changed = true
-			return 0
-		}
-	}
-	return s.grant(now, offers, assign, d, n)
+	return false
 }
 
 // tooSoon reports whether another choice has to wait, and sets when it is due,
@@ -125,54 +88,15 @@ func placePace(offers int) time.Duration {
 	return min(time.Duration(offers*offers)*time.Microsecond, PlacePause)
 }
 
-// groupHorizon says how far away more offers are welcome when there are enough.
-func (s *Search) groupHorizon(offers []placement.Offer, assign []int, worst time.Duration, d *Demand) time.Duration {
-	if len(assign) < d.Wanted || s.spreading(d) || s.comparing(assign, offers) {
-		return anywhere
-	}
-	if placement.Strategy(s.spec.Strategy) != placement.Compact {
-		return nearer(worst)
-	}
-	// Nodes that are nearer to each other may be anywhere. Four times as many
-	// as are needed are choice enough, and nothing is nearer than a neighbour.
-	nodes := chosen(offers, assign, d)
-	_, _, rtt := placement.Worst(assign, s.apart(offers, d))
-	if rtt <= time.Millisecond || len(offers) >= max(64, 4*len(nodes)) {
+// welcomeCompact is welcome for nodes that are to be near each other: such nodes may be anywhere. Four
+// times as many as are needed are choice enough, and nothing is nearer than a neighbour.
+func (s *Search) welcomeCompact(c *choice) time.Duration {
+	nodes := chosen(c.offers, c.assign, c.demand)
+	_, _, rtt := placement.Worst(c.assign, s.between(c.offers, c.demand))
+	if rtt <= time.Millisecond || len(c.offers) >= max(64, 4*len(nodes)) {
 		return 0
 	}
 	return anywhere
-}
-
-// place chooses offers for as many wanted ranks as it can, all of a rigid job.
-func (s *Search) place(offers []placement.Offer, total int, d *Demand) (assign []int, err error) {
-	most := min(total, d.Wanted)
-	try := func(workers int) ([]int, error) {
-		w := placement.Wish{
-			Strategy: placement.Strategy(s.spec.Strategy), Ranks: workers / s.spec.Copies(), Replicas: s.spec.Replicas,
-			MaxRTT: time.Duration(s.spec.MaxRTT), Between: s.apart(offers, d),
-		}
-		list, err := w.Place(s.timed(s.spec, offers))
-		if err != nil {
-			return nil, err
-		}
-		return slices.Concat(list...), nil
-	}
-	if assign, err = try(most); err == nil || !errors.Is(err, placement.ErrApart) || s.spec.Rigid() {
-		return assign, err
-	}
-	low := d.Least // the most that can be placed is looked for by halves
-	if assign, err = try(low); err != nil {
-		return nil, err
-	}
-	for high := most; high-low > 1; {
-		mid := low + (high-low)/2
-		if more, err := try(mid); err == nil {
-			assign, low = more, mid
-		} else {
-			high = mid
-		}
-	}
-	return assign, nil
 }
 
 // chosen lists the nodes that the job would have.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"zorilla/flood"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/vicinity"
 )
 
@@ -50,16 +49,4 @@ func twice(f *flood.Frontier, id vicinity.ID) time.Duration {
 func confirmed(f *flood.Frontier, id vicinity.ID, rtt time.Duration) bool {
 	took, _ := f.Took(id)
 	return took > 0 && took <= rtt*9/8+time.Millisecond
-}
-
-// lastAsked is when nodes were asked last of whom it is not known that they have answered;
-// zero if there are none.
-func (s *Search) lastAsked() time.Time {
-	switch {
-	case s.frontier.IsDirect():
-		return time.Time{}
-	case s.spec.Search.Adaptive():
-		return agenda.Later(s.FloodedAt, s.frontier.Sent())
-	}
-	return s.FloodedAt
 }

@@ -12,17 +12,17 @@ import (
 
 // What a search and its job say to each other, in plain values.
 
-// Demand is what a job wants of its search.
+// Demand is what a job wants of a search.
 type Demand struct {
 	Wanted int           // workers; 0 = none
 	Least  int           // of them are taken at once, or none
-	Behind int           // workers that jobs want which are to go on with this search
 	Placed bool          // nodes work for the job
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
+	behind int           // workers that the demands after it want
 }
 
 // all is for how many workers nodes are asked.
-func (d *Demand) all() int { return min(d.Wanted+d.Behind, jobs.MaxRanks) }
+func (d *Demand) all() int { return min(d.Wanted+d.behind, jobs.MaxRanks) }
 
 // Next is what a search wants to be done now, in this order, and what it waits
 // for then.
@@ -47,6 +47,7 @@ type Measurement struct {
 
 // Choice is an offer that is taken.
 type Choice struct {
+	Demand int // which of the list it is for
 	Node   vicinity.ID
 	Name   string
 	Key    uint64

@@ -10,9 +10,6 @@ import (
 	"zorilla/vicinity"
 )
 
-// FreshFor is how old a round trip may be by which offers are compared: routes change.
-const FreshFor = 30 * time.Second
-
 // old is about an offer whose distance was not measured within FreshFor.
 type old struct {
 	least time.Duration // round trip, as it was

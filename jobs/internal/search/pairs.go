@@ -10,18 +10,12 @@ import (
 	"zorilla/vicinity"
 )
 
-const (
-	// maxPairs bounds what is measured for a job within FreshFor, and how much of it is
-	// remembered: the rest, of the nearest pairs by estimate, count by their estimates.
-	maxPairs = 8192
-	// measureRounds is how often a choice may change because of what was
-	// measured.
-	measureRounds = 6
-)
+// measureRounds is how often a choice may change because of what was measured.
+const measureRounds = 6
 
-// apart tells how far apart the nodes of offers are, and each from the nodes
+// between returns how far apart the nodes of offers are, and each from the nodes
 // that the job has.
-func (s *distances) apart(offers []placement.Offer, d *Demand) func(a, b int) time.Duration {
+func (s *distances) between(offers []placement.Offer, d *Demand) func(a, b int) time.Duration {
 	return func(a, b int) (rtt time.Duration) {
 		x := vicinity.ID(offers[a].Node)
 		if a != b {

@@ -21,26 +21,16 @@ import (
 type Search struct {
 	*nodeAnswers
 	distances
-	Rnd *rand.Rand
-	turn
+	floods
+	Rnd  *rand.Rand
 	spec *jobs.Spec
 
-	schedule flood.Search        // of floods
-	frontier flood.Frontier      // of the latest flood, which is current
-	others   []vicinity.Measured // all, if it asks them directly
-	Current  flood.Flood
-	sent     int                  // the number of its round
-	reached  map[vicinity.ID]bool // in the last round
+	Shared bool // several jobs have it: what one of them leaves of an offer stands for the next
+	taught bool // the answers are those that a shared search got, see Learn
 
-	group     group
-	horizon   time.Duration // more workers are welcome if they are nearer; 0 = no more
-	fruitless int           // nodes below the horizon that were reached since one of them offered
-	overdue   bool          // the flood is extended even if busy nodes will have room soon
-
-	FloodedAt  time.Time // of the latest flood
+	group      group
 	measuredAt time.Time // of the latest requests to measure nodes since then; zero = none
 	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
-	extendAt   time.Time // the flood can be carried on; zero = it cannot
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
 
 	patience
@@ -58,20 +48,10 @@ const (
 	MaxKeep    = 3 * time.Second
 	// MaxNearerWait bounds the wait for nearer offers.
 	MaxNearerWait = 250 * time.Millisecond
-	// MaxExtend bounds how long a job that has enough offers looks for nearer
-	// ones; it is well below their lease.
-	MaxExtend = time.Second
-	// MaxFruitless bounds how many nodes that are near enough such a job
-	// reaches without an offer: near nodes that are all busy must not cost a
-	// flood of them all.
-	MaxFruitless = 1024
-	maxProbes    = 64
+	maxProbes     = 64
 	// MaxHope bounds how long a job waits for room that another one may leave at a nearer
 	// node than it would have to take.
-	MaxHope = 600 * time.Millisecond
-	// maxMeet bounds the near members to which a flood is carried that did not
-	// reach them, at a time.
-	maxMeet   = 64
+	MaxHope   = 600 * time.Millisecond
 	maxRounds = 64
 	// giveBackPause bounds the pause of a job that gave all of its ranks back.
 	giveBackPause = 500 * time.Millisecond
@@ -83,61 +63,40 @@ type patience struct {
 	keeps     time.Duration // after a flood, and whatever is asked because of it
 }
 
-// turn is whose turn it is.
-type turn struct {
-	Call   jobs.ID   // under which nodes are asked for all jobs that take turns; "" = the job's own
-	until  time.Time // the job does not look for workers before that, or its turn
-	passed bool      // who has answered was not asked by this job
-}
-
-// Await has the job not look for workers until its turn comes, or a time.
-func (t *turn) Await(until time.Time) { t.until = until }
-
-// Waits reports whether the job's turn to search has not come.
-func (t *turn) Waits() bool { return !t.until.IsZero() }
-
-// Begins begins the job's turn, under the name of a call; "" = its own.
-func (t *turn) Begins(call jobs.ID) { t.until, t.Call = time.Time{}, call }
-
-// AskedItself reports whether those who have answered know the job.
-func (t *turn) AskedItself() bool { return !t.passed && t.Call == "" }
-
 // New makes a search that has not begun. Rnd is shared with the node's core.
 func New(self vicinity.ID, rnd *rand.Rand) *Search {
 	a := newNodeAnswers()
+	known := newDistances(self, a.roundTrip)
 	return &Search{
-		nodeAnswers: a, distances: newDistances(self, a.roundTrip),
-		Rnd: rnd, spec: &jobs.Spec{},
-		schedule: flood.NewSearch(flood.Schedule{}, 1),
-		reached:  map[vicinity.ID]bool{},
+		nodeAnswers: a, distances: known,
+		floods: floods{around: known.Surroundings, schedule: flood.NewSearch(flood.Schedule{}, 1), reached: map[vicinity.ID]bool{}},
+		Rnd:    rnd, spec: &jobs.Spec{},
 		patience: patience{keeps: KeepOffers}, // of offers that come before the first flood
 	}
 }
 
 // Begin takes the job's wishes. The spec is not changed by either side.
 func (s *Search) Begin(spec *jobs.Spec) {
-	s.spec = spec
+	s.spec, s.adaptive = spec, spec.Search.Adaptive()
 	s.schedule = flood.NewSearch(spec.Search.Schedule(), spec.Least())
 }
 
-// Next says what is to be done to find the workers that are wanted: with the
-// offers that stand, else by carrying the flood on, else by the next flood when
-// it is due. The search takes it that all of it is done.
-func (s *Search) Next(now time.Time, d Demand) (n Next) {
+// Next says what is to be done to find the workers that are wanted, for one job after the other: with the
+// offers that stand, else by carrying the flood on, else by the next flood when it is due. Of several demands
+// each wants at least one worker. The search takes it that all of it is done.
+func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 	s.extendAt = time.Time{}
 	s.expire(now)
-	if s.Waits() && d.Wanted > 0 && now.Before(s.until) {
-		n.Outlook = s.Outlook(d)
-		return n
+	list = demands(list)
+	if s.over = len(list) == 0; !s.over {
+		list = s.allocate(now, list, &n)
 	}
-	s.until = time.Time{}
-	if s.over = d.Wanted == 0; !s.over {
-		s.horizon = s.choose(now, &d, &n)
+	var d Demand
+	if len(list) > 0 {
+		d = list[0]
 	}
 	switch {
 	case n.Err != nil:
-	case d.Wanted == 0 && s.Call != "": // others may go on with what is left
-		n.Over = true
 	case d.Wanted == 0:
 		n.Release, n.Over = s.GiveBack(NotNeeded), true
 	case !s.decideAt.IsZero(): // no flood while a choice is being made
@@ -160,6 +119,20 @@ func (s *Search) Next(now time.Time, d Demand) (n Next) {
 	return n
 }
 
+// demands returns those that want something, each with what is wanted after it.
+func demands(list []Demand) []Demand {
+	if len(list) == 1 && list[0].Wanted == 0 {
+		return nil
+	}
+	list = slices.Clone(list)
+	behind := 0
+	for i := range slices.Backward(list) {
+		list[i].behind = behind
+		behind += list[i].Wanted
+	}
+	return list
+}
+
 // Outlook says what the search waits for.
 func (s *Search) Outlook(d Demand) Outlook {
 	o := Outlook{
@@ -169,8 +142,6 @@ func (s *Search) Outlook(d Demand) Outlook {
 	}
 	switch {
 	case d.Wanted == 0:
-	case s.Waits():
-		o.Until, o.Flood = s.until, s.until
 	case !s.decideAt.IsZero():
 		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
 	case s.own == asked: // until it answers, which it does
@@ -231,9 +202,6 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	n.Outlook = s.Outlook(d)
 	return n
 }
-
-// Again looks for workers in the place of lost ones.
-func (s *Search) Again(now time.Time) { s.schedule.Reset(now) }
 
 // BackOff looks for all workers again after a pause with jitter, so that two
 // jobs that were in each other's way do not meet again.

@@ -28,11 +28,11 @@ func newHunt(spec jobs.Spec) *hunt {
 
 // next asks the search what to do, and takes it that the job does it. This node itself has
 // no room, see TestOwnSlotsFirst.
-func (h *hunt) next() Next {
-	n := h.s.Next(h.now, h.d)
+func (h *hunt) next(behind ...Demand) Next {
+	n := h.s.Next(h.now, append([]Demand{h.d}, behind...)...)
 	if n.Flood.Number > 0 && n.Flood.Radius == 0 {
 		h.answer(0, 0, nil)
-		n = h.s.Next(h.now, h.d)
+		n = h.s.Next(h.now, append([]Demand{h.d}, behind...)...)
 	}
 	h.d.Wanted = n.Wanted
 	return n
@@ -95,7 +95,7 @@ func TestSearchSaysWhatIsNext(t *testing.T) {
 	}
 	h.now = n.Until
 	n = h.next()
-	want := []Choice{{jobtest.Node(2), "n", 3, 2 * time.Millisecond, []int{0, 1}}, {jobtest.Node(4), "n", 5, 4 * time.Millisecond, []int{2}}}
+	want := []Choice{{0, jobtest.Node(2), "n", 3, 2 * time.Millisecond, []int{0, 1}}, {0, jobtest.Node(4), "n", 5, 4 * time.Millisecond, []int{2}}}
 	if !slices.EqualFunc(n.Grant, want, func(a, b Choice) bool {
 		return a.Node == b.Node && a.Name == b.Name && a.Key == b.Key && a.RTT == b.RTT && slices.Equal(a.Places, b.Places)
 	}) || n.Wanted != 0 || !n.Until.IsZero() {
@@ -132,20 +132,21 @@ func TestSearchFollowsUpWhatAQueueOffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		room    int
 		reflood bool
-		waits   bool // for its turn: it has not flooded itself
+		waits   bool // for a shared search: it has not flooded itself
 	}{
 		"together there is room":                   {room: 2, reflood: true},
 		"together there is no room":                {room: 1},
 		"together there is room, before its flood": {room: 2, reflood: true, waits: true},
 	} {
 		h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
+		next := func() Next { return h.next() }
 		if c.waits {
-			h.s.Await(h.now.Add(time.Minute))
+			next = func() (none Next) { return none }
 		}
-		h.next()
+		next()
 		h.answer(1, 0, func(a *wire.Answer) { a.Capacity = c.room })
 		h.answer(2, 1, func(a *wire.Answer) { queue(a); a.Capacity = 1 })
-		h.next()
+		next()
 		if !c.reflood {
 			if n := h.s.FollowUp(h.now, h.d, jobtest.Node(2)); len(n.Release) > 0 {
 				t.Errorf("%s: gives %v back before the others have answered", name, n.Release)

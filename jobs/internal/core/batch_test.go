@@ -10,7 +10,6 @@ import (
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
-	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -122,14 +121,14 @@ func begun(p *pair) (b, c, call jobs.ID) {
 	}
 	ad := p.ads[1]
 	if ad.Job == a || ad.Job == b || ad.Job == c || ad.Wanted != 4 || ad.Others != 2 {
-		p.t.Fatalf("advertised %+v, want a call for both", ad)
+		p.t.Fatalf("advertised %+v, want a batch of both", ad)
 	}
 	p.grants, p.packets, p.ads = nil, nil, p.ads[1:]
 	return b, c, ad.Job
 }
 
 // While a job searches, others that want the same wait, and then one search is for all of them.
-func TestJobsTakeTurnsToSearch(t *testing.T) {
+func TestJobsShareASearch(t *testing.T) {
 	for _, offered := range []int{4, 5} {
 		p := newPair(t)
 		b, c, call := begun(p)
@@ -167,8 +166,8 @@ func TestJobsTakeTurnsToSearch(t *testing.T) {
 		if forgotten != (offered > 4) {
 			t.Errorf("%d were offered, and it is told to forget the call: %v", offered, forgotten)
 		}
-		if len(p.core.turns.lines)+len(p.core.turns.calls) != 0 {
-			t.Errorf("lines %v and calls %v are left", p.core.turns.lines, p.core.turns.calls)
+		if len(p.core.batches.kinds)+len(p.core.batches.calls) != 0 {
+			t.Errorf("kinds %v and calls %v are left", p.core.batches.kinds, p.core.batches.calls)
 		}
 		if e := p.core.Jobs[c].Primary.Explain(p.now); len(e.Nodes) != 2 || e.Asked != 2 {
 			t.Errorf("of the last job is told %+v", e)
@@ -187,19 +186,19 @@ func TestJobsTakeTurnsToSearch(t *testing.T) {
 }
 
 // Jobs that begin at the same time take turns from then on, also with one that comes later.
-func TestJobsThatBeginLaterTakeTurns(t *testing.T) {
+func TestJobsThatBeginLaterShareASearch(t *testing.T) {
 	p := newPair(t)
-	begin := p.now.Add(search.MaxTurn + time.Second)
+	begin := p.now.Add(maxWait + time.Second)
 	a, b := p.submitFor(begin, 2, 1), p.submitFor(begin, 2, 1)
-	p.pass(search.MaxTurn)
+	p.pass(maxWait)
 	now := p.submit(2, 1)
 	if len(p.ads) != 1 || p.ads[0].Job != now {
 		t.Fatalf("advertised %+v, want the job that begins now, and nobody to wait for others", p.ads)
 	}
 	p.offer(2, 1)
 	p.pass(begin.Sub(p.now) - 5*time.Millisecond)
-	if len(p.ads) != 1 || len(p.core.turns.lines) != 0 {
-		t.Fatalf("before their time: advertised %+v, lines %v", p.ads, p.core.turns.lines)
+	if len(p.ads) != 1 || len(p.core.batches.kinds) != 0 {
+		t.Fatalf("before their time: advertised %+v, kinds %v", p.ads, p.core.batches.kinds)
 	}
 	p.ads, p.grants = nil, nil
 	p.pass(10 * time.Millisecond)
@@ -210,7 +209,7 @@ func TestJobsThatBeginLaterTakeTurns(t *testing.T) {
 	p.offer(2, 2)
 	p.pass(300 * time.Millisecond)
 	if len(p.ads) != 2 || p.ads[1].Wanted != 4 || p.ads[1].Others != 2 {
-		t.Fatalf("advertised %+v, want a call for both others", p.ads)
+		t.Fatalf("advertised %+v, want a batch of both others", p.ads)
 	}
 	p.offer(4, 3)
 	p.pass(300 * time.Millisecond)
@@ -220,43 +219,37 @@ func TestJobsThatBeginLaterTakeTurns(t *testing.T) {
 }
 
 // A job that is ended while it searches for others does not take them along.
-func TestTurnsOfEndedJobs(t *testing.T) {
+func TestBatchesOfEndedJobs(t *testing.T) {
 	p := newPair(t)
 	b, c, call := begun(p)
 	p.offer(1, 7)
 	p.core.Tell(p.now, b, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 	p.act()
-	if got := p.asked(); len(got) != 2 || got[1] != c {
-		t.Fatalf("advertised are %v, want the job that waited", got)
-	}
-	if !slices.ContainsFunc(p.packets, func(k wire.Packet) bool { return k.Yield == call && k.Forget }) {
-		t.Errorf("the call is not forgotten: %+v", p.packets)
+	if got := p.asked(); len(got) != 1 || len(p.packets) != 0 {
+		t.Fatalf("advertised are %v, said %+v, want the search to go on for the other job", got, p.packets)
 	}
 	p.offer(2, 8)
 	p.pass(300 * time.Millisecond)
-	if len(p.grants) != 1 || p.grants[0].Job != c || p.grants[0].Held != "" || p.grants[0].Key != 8 {
-		t.Errorf("granted %+v", p.grants)
+	if len(p.grants) != 1 || p.grants[0].Job != c || p.grants[0].Held != call || p.grants[0].Key != 8 || len(p.core.batches.calls)+len(p.core.batches.kinds) != 0 {
+		t.Errorf("granted %+v, calls %v, kinds %v", p.grants, p.core.batches.calls, p.core.batches.kinds)
 	}
 
 	p = newPair(t)
 	b, c, _ = begun(p)
 	p.core.Tell(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
-	if n := p.core.Jobs[b].Primary.Behind; n != 0 {
-		t.Errorf("%d workers are looked for that nobody wants", n)
-	}
 	p.offer(2, 7)
 	p.pass(300 * time.Millisecond)
-	if len(p.grants) != 1 || p.grants[0].Job != b || len(p.core.turns.calls)+len(p.core.turns.lines) != 0 {
-		t.Errorf("granted %+v, calls %v, lines %v", p.grants, p.core.turns.calls, p.core.turns.lines)
+	if len(p.grants) != 1 || p.grants[0].Job != b || len(p.core.batches.calls)+len(p.core.batches.kinds) != 0 {
+		t.Errorf("granted %+v, calls %v, kinds %v", p.grants, p.core.batches.calls, p.core.batches.kinds)
 	}
 }
 
 // Nobody waits for a search that finds too little, or takes long.
-func TestTurnsThatWouldTakeLong(t *testing.T) {
+func TestBatchesThatWouldTakeLong(t *testing.T) {
 	p := newPair(t)
 	p.submit(2, 1)
 	b, c := p.submit(2, 1), p.submit(2, 1)
-	p.pass(search.MaxTurn - 50*time.Millisecond)
+	p.pass(maxWait - 50*time.Millisecond)
 	if got := p.asked(); slices.Contains(got, b) || slices.Contains(got, c) {
 		t.Fatalf("advertised are %v before their time", got)
 	}
@@ -268,8 +261,8 @@ func TestTurnsThatWouldTakeLong(t *testing.T) {
 	p.ads = ads[:1]
 	p.offer(2, 1) // to the first of them
 	p.pass(300 * time.Millisecond)
-	if got := p.asked(); len(p.grants) != 1 || len(p.core.turns.calls) != 0 || len(p.core.turns.lines) != 0 {
-		t.Errorf("granted %+v, advertised %v, calls %v: want nothing for those who look for themselves", p.grants, got, p.core.turns.calls)
+	if got := p.asked(); len(p.grants) != 1 || len(p.core.batches.calls) != 0 || len(p.core.batches.kinds) != 0 {
+		t.Errorf("granted %+v, advertised %v, calls %v: want nothing for those who look for themselves", p.grants, got, p.core.batches.calls)
 	}
 
 	p = newPair(t)
@@ -283,23 +276,25 @@ func TestTurnsThatWouldTakeLong(t *testing.T) {
 }
 
 // Nor for one whose submission could not be written down.
-func TestTurnsOfRefusedJobs(t *testing.T) {
+func TestBatchesOfRefusedJobs(t *testing.T) {
 	p := newPair(t)
 	p.unsafe = true
-	a := p.submit(2, 1)
-	p.submit(2, 1)
+	a, b := p.submit(2, 1), p.submit(2, 1)
 	p.core.Refuse(a)
 	p.ads = nil
 	p.unsafe = false
 	p.act()
-	p.submit(2, 1)
-	if len(p.ads) != 1 || p.ads[0].Wanted != 4 || p.ads[0].Others != 2 {
-		t.Errorf("advertised %+v, want both that are left", p.ads)
+	if len(p.ads) != 1 || p.ads[0].Job != b {
+		t.Errorf("advertised %+v, want the job that is left", p.ads)
+	}
+	p.core.Drop(b)
+	if len(p.core.batches.kinds) != 0 {
+		t.Errorf("kinds %v are left of jobs that nobody has", p.core.batches.kinds)
 	}
 }
 
 // Each has its time anew when the search was handed on.
-func TestTimeOfATurn(t *testing.T) {
+func TestTimeOfABatch(t *testing.T) {
 	p := newPair(t)
 	b, c, call := begun(p)
 	d := p.submit(2, 1)
@@ -312,7 +307,7 @@ func TestTimeOfATurn(t *testing.T) {
 }
 
 // Who wants something else does not wait.
-func TestTurnsAreOfThoseWhoWantTheSame(t *testing.T) {
+func TestBatchesAreOfJobsThatWantTheSame(t *testing.T) {
 	p := newPair(t)
 	list := []jobs.ID{p.submit(2, 1), p.submit(2, 2)}
 	if got := p.asked(); !slices.Equal(got, list) {
