@@ -67,7 +67,7 @@ type Hold struct {
 	// recalled is when a job that goes before wanted it; zero = none did.
 	recalled  time.Time
 	announced bool            // a grant of it is on its way
-	lent      map[jobs.ID]int // workers of jobs that have had their part of it, if it is for a call
+	parts     map[jobs.ID]int // workers of jobs that have had their part of it, if it is for a batch
 }
 
 // RecallTime is how long a job has to decide on an offer that was recalled, since one that
@@ -222,7 +222,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	}
 	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
 	h.announced = false
-	a.Key, a.Workers, a.Lent = h.key, n, h.lends()
+	a.Key, a.Workers, a.Lent = h.key, n, h.granted()
 	c.yield(now, h)
 	if n < ad.Wanted {
 		// The node may have more room for this job later.
@@ -301,8 +301,7 @@ func (c *Claims) promised() (left Supply, jobs bool) {
 func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
 	c.expire(now)
 	job, n := g.Job, len(g.Ranks)
-	lend(c, job, g.Held, g.Key, n)
-	h := c.Holds[job]
+	h := c.part(job, g.Held, g.Key, n)
 	switch {
 	case h == nil || h.key != g.Key:
 		return wire.Refusal(c.voids.why(cmp.Or(g.Held, job), g.Key))

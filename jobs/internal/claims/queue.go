@@ -129,7 +129,7 @@ func (c *Claims) dashed(now time.Time) (out []Outgoing) {
 		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs()), Reason: wire.ReasonBusy}
 		h := c.Holds[q.Ad.Job]
 		if h != nil {
-			a.Key, a.Workers, a.Lent, a.Reason = h.key, h.Workers, h.lends(), ""
+			a.Key, a.Workers, a.Lent, a.Reason = h.key, h.Workers, h.granted(), ""
 		}
 		if a.Held = c.hoped(q.Ad.Order(), q.Ad.Needs(), q.Ad.Wanted, a.Workers); a.Held >= q.hopes {
 			continue

@@ -27,7 +27,7 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 		h := c.Holds[id]
 		if workers -= h.Workers; h.recalled.IsZero() {
 			h.recalled = now
-			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Lent: h.lends(), Capacity: c.capacity(h.Needs), Recall: true}
+			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Lent: h.granted(), Capacity: c.capacity(h.Needs), Recall: true}
 			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
 		}
 	}
@@ -35,12 +35,11 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 
 // Announced tells that a grant of so many of the workers that are held under a key is on its
 // way: no job that goes before gets them any more. What is held beyond them is free; or is held
-// on for the call of which they are taken, if it is not "". It returns the hold, nil if nothing
+// on for the batch of which they are taken, if it is not "". It returns the hold, nil if nothing
 // is held so.
-func (c *Claims) Announced(now time.Time, job, call jobs.ID, key uint64, workers int) *Hold {
+func (c *Claims) Announced(now time.Time, job, batch jobs.ID, key uint64, workers int) *Hold {
 	c.expire(now)
-	lend(c, job, call, key, workers)
-	h := c.Holds[job]
+	h := c.part(job, batch, key, workers)
 	if h == nil || h.key != key || workers > h.Workers {
 		return nil
 	}

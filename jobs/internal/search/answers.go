@@ -27,7 +27,7 @@ type offer struct {
 	recalled bool
 }
 
-// taking is how many workers of an offer, which a key names, jobs of a call have taken. The node
+// taking is how many workers of an offer, which a key names, jobs of a batch have taken. The node
 // learns of it later, and answers until then as if they were there.
 type taking struct {
 	key     uint64
@@ -46,7 +46,7 @@ func (t taking) left(now time.Time, a *wire.Answer) int {
 	return max(0, a.Workers-max(0, t.workers-a.Lent))
 }
 
-// take notes that a job of a call has some of the workers of an offer. The others stand, for the
+// take notes that a job of a batch has some of the workers of an offer. The others stand, for the
 // next job, or to be given back.
 func (s *nodeAnswers) take(now time.Time, id vicinity.ID, o offer, workers int) {
 	t := s.takings[id]

@@ -1,7 +1,7 @@
-// Package search looks for the workers of one job: it counts offers, decides when there
-// are enough and which to take, and when the flood goes further or begins again (when
-// that is, package flood has from the paper). It calls nobody: Next answers one question,
-// what is to be done now, until when nothing else is, and why.
+// Package search looks for the workers of a job, or of a batch of jobs that want the same: it
+// counts offers, decides when there are enough and which to take, and when the flood goes
+// further or begins again (when that is, package flood has from the paper). It calls nobody:
+// Next answers one question, what is to be done now, until when nothing else is, and why.
 package search
 
 import (
@@ -16,8 +16,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Search has no goroutine, lock or clock: it is told of answers and of what the job
-// wants.
+// Search has no goroutine, lock or clock: its methods take answers, and what jobs want.
 type Search struct {
 	*nodeAnswers
 	distances

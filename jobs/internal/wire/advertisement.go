@@ -18,13 +18,13 @@ import (
 // Advertisement is the flooded call for workers. It travels signed by its
 // origin and fits into one packet with the flood's own header.
 type Advertisement struct {
-	// Job is who looks for workers; or a call for several jobs of the origin that want the
+	// Job is the one that looks for workers; or a name for a batch of jobs of the origin that want the
 	// same, each of which may be granted some of what is held for it.
 	Job      jobs.ID    `json:"j"`
 	Addrs    []string   `json:"a"` // of the origin
 	Round    int        `json:"r"`
 	Wanted   int        `json:"w"`           // workers still looked for
-	Others   int        `json:"b,omitempty"` // of these, for other jobs than the first one of a call
+	Others   int        `json:"b,omitempty"` // of these, for other jobs than the first one of a batch
 	Slots    int        `json:"c"`           // per worker
 	Memory   int64      `json:"m,omitempty"`
 	Disk     int64      `json:"d,omitempty"`
@@ -69,7 +69,7 @@ type Answer struct {
 	Number  uint64 `json:"z,omitempty"`
 	Key     uint64 `json:"k,omitempty"`
 	Workers int    `json:"w,omitempty"`
-	// Lent is how many workers, beyond Workers, jobs of the call that it is for have had of the
+	// Lent is how many workers, beyond Workers, jobs of the batch that it is for have had of the
 	// offer.
 	Lent     int    `json:"l,omitempty"`
 	Capacity int    `json:"c"` // workers of this job that the node could ever run at once

@@ -23,7 +23,7 @@ type Packet struct {
 	// over a connection, which may have to be made first.
 	Grant   jobs.ID `json:"g,omitempty"`
 	Workers int     `json:"w,omitempty"`
-	// Held is the call that what is granted is held for, as of Grant.Held.
+	// Held is the batch that what is granted is held for, as of Grant.Held.
 	Held jobs.ID `json:"h,omitempty"`
 	// Forget tells with Yield that the job looks for nobody any more: its
 	// advertisement need not be kept.

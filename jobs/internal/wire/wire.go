@@ -27,7 +27,7 @@ type (
 		Job   jobs.ID  `json:"job"`
 		Addrs []string `json:"addrs"` // of the origin
 		Key   uint64   `json:"key"`   // of the hold; checked
-		// Held is the call that the workers are held for, "" = the job's own: see
+		// Held is the batch that the workers are held for, "" = the job's own: see
 		// Advertisement.Job.
 		Held  jobs.ID            `json:"held,omitempty"`
 		Ranks []jobs.RankAttempt `json:"ranks"`
