@@ -177,7 +177,7 @@ func (s *Search) grant(now time.Time, c *choice, n *Next) {
 		}
 		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
 	}
-	s.own, s.horizon = notAsked, 0
+	s.own, s.horizon, s.vain = notAsked, 0, 0
 	d := c.demand
 	if d.Wanted -= len(c.assign); d.Wanted > 0 {
 		s.horizon = anywhere

@@ -65,7 +65,8 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 	clear(s.hopes)
 	s.resort()
 	s.distances.renew()
-	if s.others = nil; simple(s.spec) {
+	s.byLinks = s.byLinks || s.frontier.IsDirect() && len(s.frontier.Unanswered()) > 0
+	if s.others = nil; simple(s.spec) && !s.byLinks {
 		s.others = s.everybody()
 	}
 	if n.Direct = s.others != nil; n.Direct {

@@ -15,6 +15,7 @@ type floods struct {
 	schedule flood.Search        // of floods
 	frontier flood.Frontier      // of the latest flood, which is current
 	others   []vicinity.Measured // all, if it asks them directly
+	byLinks  bool                // some did not answer who were asked directly: others may reach them
 	Current  flood.Flood
 	sent     int                  // the number of its round
 	reached  map[vicinity.ID]bool // in the last round

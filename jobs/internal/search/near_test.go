@@ -127,6 +127,30 @@ func TestNobodyElseIsWaitedFor(t *testing.T) {
 	}
 }
 
+// The next flood goes over links if some nodes that were asked directly are silent: others may reach them,
+// such as a neighbour to which a node behind a firewall has sent something.
+func TestSilentNodesAreFloodedOverLinks(t *testing.T) {
+	for silent, links := range map[int]bool{0: false, 4: true} {
+		h := surrounded(t, jobs.Spec{Min: 9, Max: 9, Slots: 1}, 5, 5)
+		n := h.next()
+		if !n.Flood.At.IsZero() && !n.Direct || len(h.s.Rounds) != 1 {
+			t.Fatalf("the first round is %+v, direct: %v", n.Flood, n.Direct)
+		}
+		for node := 1; node <= 5; node++ {
+			if node != silent {
+				h.answer(node, 0, func(a *wire.Answer) { a.Hops, a.Rim = 1, true })
+			}
+		}
+		for len(h.s.Rounds) < 2 {
+			h.now = h.now.Add(time.Second)
+			n = h.next()
+		}
+		if n.Direct == links {
+			t.Errorf("node %d is silent (0 = none), and the second round asks directly: %v", silent, n.Direct)
+		}
+	}
+}
+
 // Each round asks somebody: who has told that it will have room soon may have forgotten the job
 // since.
 func TestEachRoundAsksWhoIsFreeSoon(t *testing.T) {

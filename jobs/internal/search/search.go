@@ -52,6 +52,8 @@ const (
 	// node than it would have to take.
 	MaxHope   = 600 * time.Millisecond
 	maxRounds = 64
+	// maxVain bounds patience.pause: to 8 s.
+	maxVain = 3
 	// giveBackPause bounds the pause of a job that gave all of its ranks back.
 	giveBackPause = 500 * time.Millisecond
 )
@@ -60,7 +62,12 @@ const (
 type patience struct {
 	releaseAt time.Time     // they are given back; zero = there are none
 	keeps     time.Duration // after a flood, and whatever is asked because of it
+	vain      int           // floods because of what a queue offered, since workers were found
 }
+
+// pause is how long a flood because of what a queue offers comes after the one before. It doubles
+// with each in vain: nodes that offer by turns, to jobs that are in each other's way, would cause one a second.
+func (p *patience) pause() time.Duration { return time.Second << min(p.vain, maxVain) }
 
 // New makes a search that has not begun. Rnd is shared with the node's core.
 func New(self vicinity.ID, rnd *rand.Rand) *Search {
@@ -171,6 +178,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 		return
 	}
 	if len(s.Rounds) > 0 && !s.refloodAt.IsZero() && !now.Before(s.refloodAt) {
+		s.vain++
 		s.flood(now, s.Rounds[len(s.Rounds)-1].Radius, d, n)
 		return
 	}
@@ -194,7 +202,7 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	default:
 		if s.refloodAt.IsZero() {
 			jitter := time.Duration(s.Rnd.Int64N(int64(100 * time.Millisecond)))
-			s.refloodAt = agenda.Later(now, s.FloodedAt.Add(time.Second)).Add(jitter)
+			s.refloodAt = agenda.Later(now, s.FloodedAt.Add(s.pause())).Add(jitter)
 		}
 		s.releaseAt = agenda.Later(s.releaseAt, s.refloodAt.Add(s.keeps))
 	}

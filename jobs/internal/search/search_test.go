@@ -165,6 +165,34 @@ func TestSearchFollowsUpWhatAQueueOffers(t *testing.T) {
 	}
 }
 
+// Jobs that are in each other's way get offers of queues by turns. Each flood because of that which finds
+// too little doubles the pause before the next.
+func TestFloodsBecauseOfQueuesBecomeRare(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 3, Max: 3, Slots: 1})
+	h.next()
+	floods, last := []time.Duration{}, h.s.FloodedAt
+	for h.now.Before(jobtest.Start.Add(time.Minute)) {
+		h.s.schedule.Reset(h.now.Add(time.Hour)) // no others
+		h.answer(1, 0, func(a *wire.Answer) { a.Capacity = 2 })
+		h.answer(2, 1, func(a *wire.Answer) { a.Round, a.Key = 0, uint64(h.now.UnixNano()) })
+		h.next()
+		h.s.FollowUp(h.now, h.d, jobtest.Node(2))
+		h.now = h.now.Add(50 * time.Millisecond)
+		if h.next(); h.s.FloodedAt != last {
+			floods, last = append(floods, h.s.FloodedAt.Sub(last).Round(time.Second)), h.s.FloodedAt
+		}
+	}
+	if want := []time.Duration{1, 2, 4, 8, 8, 8, 8, 8, 8, 8}; len(floods) < 7 || len(floods) > len(want) {
+		t.Errorf("floods after %v, want pauses of 1, 2, 4, then 8 s", floods)
+	} else {
+		for i, pause := range floods {
+			if pause != want[i]*time.Second {
+				t.Errorf("flood %d comes after %v, want %v", i, pause, want[i]*time.Second)
+			}
+		}
+	}
+}
+
 func TestSearchKeepsAwayFromNodes(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
 	h.next()
