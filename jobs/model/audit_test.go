@@ -154,6 +154,11 @@ func (a *Audit) process(node vicinity.ID, k *worker) {
 func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
 	a.follow(node, &left.disk)
 	a.forgetOwn(node)
+	for _, k := range left.disk.workers { // one may have ended while no node looked
+		if !k.failed {
+			a.process(node, k)
+		}
+	}
 	for _, r := range a.runs {
 		if machine && r.at == node && !r.ended {
 			r.ended, r.failed = true, true
