@@ -228,7 +228,6 @@ func (m *Model) reportReceived(now time.Time, from vicinity.ID, number uint64, r
 			m.disk.syncOutput(rep.Job)
 		}
 		m.core.Reported(now, from, rep, m.disk.received(rep), number)
-		m.core.Served(now, from, rep.Job)
 	})
 }
 

@@ -128,6 +128,9 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		}
 		c.tell(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
+	case primary.DoAnswer:
+		c.served(now, j, e.To)
+		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	}
@@ -172,8 +175,8 @@ func (c *Core) Tell(now time.Time, id jobs.ID, f func(*primary.Primary)) {
 }
 
 // Serve notes that a report of a node has come, and tells which of its workers still
-// count; ok is false if the job is not known. Until served the node is not silent: its
-// report may wait for a disk that is slow or full.
+// count; ok is false if the job is not known. Until it is answered, or Unserved, the node is not
+// silent: its report may wait for a disk that is slow or full.
 func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned map[jobs.RankAttempt]bool, ok bool) {
 	j := c.Jobs[rep.Job]
 	if j == nil {
@@ -188,10 +191,15 @@ func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned m
 	return owned, true
 }
 
-// Served ends that.
-func (c *Core) Served(now time.Time, from vicinity.ID, id jobs.ID) {
-	j := c.Jobs[id]
-	if j == nil {
+// Unserved ends that: what the report brought could not be stored.
+func (c *Core) Unserved(now time.Time, from vicinity.ID, id jobs.ID) {
+	if j := c.Jobs[id]; j != nil {
+		c.served(now, j, from)
+	}
+}
+
+func (c *Core) served(now time.Time, j *Job, from vicinity.ID) {
+	if j.Serving[from] == 0 { // another request is answered
 		return
 	}
 	j.Primary.WaitedFor(now, from)

@@ -18,39 +18,26 @@ import (
 func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err error) {
 	var j *job
 	var owned map[jobs.RankAttempt]bool
-	ok := o.loop.Call(func() {
+	if !o.loop.Call(func() {
 		var here bool
 		if owned, here = o.core.Serve(time.Now(), from, rep); here { // also if the output cannot be stored now
 			j = o.jobs[rep.Job]
 		}
-	})
-	if !ok {
+	}) {
 		return ack, jobs.ErrStopped
 	}
 	if j == nil {
 		return ack, nil
 	}
-	defer o.loop.Post(func() { o.core.Served(time.Now(), from, rep.Job) })
 	o.cfg.Learn(from, rep.Addrs)
-	if err := j.store(o.loop, rep, owned); err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
-		o.loop.Post(func() { o.hindered(j, err) })
-		return ack, err
-	}
-	ras := make([]jobs.RankAttempt, len(rep.Workers))
-	for i, w := range rep.Workers {
-		ras[i] = w.RankAttempt
+	if err = j.store(o.loop, rep, owned); errors.Is(err, os.ErrClosed) { // the job has just ended
+		err = nil
 	}
 	reply := make(chan wire.Ack, 1)
-	o.bound(j)
-	o.loop.Post(func() {
-		o.hindered(j, nil)
-		if j.lacksInputs(from, rep) {
-			o.mendInputs(j)
-		}
-		have := j.output.Received(ras)
-		o.core.Reported(time.Now(), from, rep, have, o.answers.expect(reply))
-		o.stream(j, from, rep, have)
-	})
+	o.loop.Post(func() { o.stored(j, from, rep, err, reply) })
+	if err != nil {
+		return ack, err
+	}
 	select {
 	case ack = <-reply:
 		j.output.Confirm(ack.Workers)
@@ -58,6 +45,26 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 	case <-o.loop.Stopped.Done():
 		return ack, jobs.ErrStopped
 	}
+}
+
+// stored hands a report to the primary whose output is stored, or could not be. It runs in the loop.
+func (o *Jobs) stored(j *job, from vicinity.ID, rep *wire.Report, err error, reply chan<- wire.Ack) {
+	now := time.Now()
+	if o.hindered(j, err); err != nil {
+		o.core.Unserved(now, from, rep.Job)
+		return
+	}
+	if j.lacksInputs(from, rep) {
+		o.mendInputs(j)
+	}
+	ras := make([]jobs.RankAttempt, len(rep.Workers))
+	for i, w := range rep.Workers {
+		ras[i] = w.RankAttempt
+	}
+	j.bound(now)
+	have := j.output.Received(ras)
+	o.core.Reported(now, from, rep, have, o.answers.expect(reply))
+	o.stream(j, from, rep, have)
 }
 
 // store keeps the output of workers that still count, and makes it
@@ -82,15 +89,11 @@ func (j *job) store(l *loop.Loop, rep *wire.Report, owned map[jobs.RankAttempt]b
 	return j.keepUp(l, func() {})
 }
 
-// bound ends a job of which more output came than a worker may write (--max-output).
-func (o *Jobs) bound(j *job) {
-	if ra, over := j.output.Overflowed(); over {
-		o.loop.Post(func() {
-			if !j.Primary.Rec.State.Final() {
-				j.Primary.Overflow(time.Now(), ra)
-				o.core.Flush(time.Now(), j.Job)
-			}
-		})
+// bound ends a job of which more output came than a worker may write (--max-output). It runs in the
+// loop.
+func (j *job) bound(now time.Time) {
+	if ra, over := j.output.Overflowed(); over && !j.Primary.Rec.State.Final() {
+		j.Primary.Overflow(now, ra)
 	}
 }
 
@@ -182,7 +185,12 @@ func (o *Jobs) keepPiece(j *job, from vicinity.ID, p jobs.Output, synced func())
 	}
 	err := j.output.Append([]jobs.Output{p})
 	if err == nil {
-		o.bound(j)
+		if _, over := j.output.Overflowed(); over {
+			o.loop.Post(func() {
+				j.bound(time.Now())
+				o.core.Flush(time.Now(), j.Job)
+			})
+		}
 		err = j.keepUp(o.loop, synced)
 	}
 	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: the job has just ended
