@@ -60,3 +60,24 @@ func TestCrowdsKeepTheirBounds(t *testing.T) {
 		}
 	}
 }
+
+// A job starts within ten seconds where there is room for it, if only at nodes that get no packet of its
+// origin: a fifth of all are behind firewalls, packets get lost, and nineteen of twenty slots are taken. Its
+// advertisement is sent a thousand times at most.
+func TestJobsFindRoomBehindFirewalls(t *testing.T) {
+	seeds.OneGoroutine(t)
+	line, err := topologies("line", measured{nat: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := crowd{topology: line[0], noise: "loss2", nodes: 100, fill: 95, jobs: 10, workers: 8, alone: true, apart: 10 * time.Second, warmUp: 20 * time.Second, seeds: 1}
+	r, err := c.run(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, most := slices.Max(r.starts), slices.Max(r.copies)
+	t.Logf("the slowest of %d starts after %v, the most copies are %d", len(r.starts), last, most)
+	if r.failed > 0 || last > 10*time.Second || most > 1000 {
+		t.Errorf("%d jobs failed, the slowest of the others started after %v, with %d copies at most; want none, 10 s and 1000", r.failed, last, most)
+	}
+}
