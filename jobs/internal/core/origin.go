@@ -129,7 +129,7 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		c.tell(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	case primary.DoAnswer:
-		c.served(now, j, e.To)
+		j.reportAnswered(now, e.To)
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	default:
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
@@ -194,11 +194,12 @@ func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned m
 // Unserved ends that: what the report brought could not be stored.
 func (c *Core) Unserved(now time.Time, from vicinity.ID, id jobs.ID) {
 	if j := c.Jobs[id]; j != nil {
-		c.served(now, j, from)
+		j.reportAnswered(now, from)
 	}
 }
 
-func (c *Core) served(now time.Time, j *Job, from vicinity.ID) {
+// reportAnswered notes that a report of a node is served.
+func (j *Job) reportAnswered(now time.Time, from vicinity.ID) {
 	if j.Serving[from] == 0 { // another request is answered
 		return
 	}
