@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"zorilla/transfer"
 )
@@ -41,16 +40,12 @@ func TestGlobOfAnyDepth(t *testing.T) {
 
 // A pattern of somebody else takes no more time for having many such elements.
 func TestPatternOfManyDepths(t *testing.T) {
-	glob := strings.Repeat("**/a/", 200) + "b"
-	began := time.Now()
+	glob := strings.Repeat("**/a/", 200) + "b" // with an exponential search the test would not end
 	if transfer.MatchOutput([]string{glob}, strings.Repeat("a/", 300)+"c") {
 		t.Error("it takes what it does not name")
 	}
 	if !transfer.MatchOutput([]string{glob}, strings.Repeat("a/", 300)+"b") {
 		t.Error("it does not take what it names")
-	}
-	if took := time.Since(began); took > 10*time.Second { // exponential would be ages
-		t.Errorf("it took %v", took)
 	}
 }
 
