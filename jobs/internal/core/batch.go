@@ -112,7 +112,12 @@ func (t *batches) changed(now time.Time, j *Job) {
 
 // tick does what is due.
 func (t *batches) tick(now time.Time) {
+	var due []*kind
 	for k, ok := t.due.Due(now); ok; k, ok = t.due.Due(now) {
+		due = append(due, k)
+		t.due.Set(k, time.Time{}) // each once
+	}
+	for _, k := range due {
 		if b := k.batch; b != nil && !b.until.IsZero() && !now.Before(b.until) {
 			t.seek(now, b)
 		}
