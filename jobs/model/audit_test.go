@@ -251,6 +251,7 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		case was != record.Started:
 			return "the rank does not run: " + string(was)
 		case a.Hangs && r != nil && r.at == c.node && ev.Exit.Code == jobs.CodeTimeout && ev.Exit.Cause == work.Walltime && ev.Exit.Detail != "":
+			c.code = ev.Exit.Code
 			return ""
 		case r == nil || !r.ended || r.failed || r.at != c.node || r.code != ev.Exit.Code:
 			return fmt.Sprintf("it ended with %d at node %s, in truth %+v", ev.Exit.Code, c.node.Short(), r)
