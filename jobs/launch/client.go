@@ -93,7 +93,8 @@ func (l *Launcher) Run(number int, c Command, files [3]*os.File, o Observer) (pi
 		return 0, errLost
 	}
 	l.observers[number], l.answers[number] = o, answer
-	err = fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, files[:]...)
+	c.head = head{Op: opRun, Number: number}
+	err = fdpass.Send(l.conn, &c, files[:]...)
 	l.mu.Unlock()
 	runtime.KeepAlive(files)
 	var r report
@@ -134,7 +135,8 @@ func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer, e
 		return errLost
 	}
 	l.observers[number] = o
-	err := fdpass.Send(l.conn, request{Op: opRun, Number: number, Command: &c}, append(files[:], extra...)...)
+	c.head = head{Op: opRun, Number: number}
+	err := fdpass.Send(l.conn, &c, append(files[:], extra...)...)
 	runtime.KeepAlive(files)
 	if err != nil {
 		delete(l.observers, number)
@@ -145,21 +147,22 @@ func (l *Launcher) Begin(number int, c Command, files [3]*os.File, o Observer, e
 // Signal sends a signal to all processes of a command, and wakes those that are
 // stopped.
 func (l *Launcher) Signal(number int, sig unix.Signal) {
-	l.ask(request{Op: opSignal, Number: number, Signal: int(sig)})
+	l.ask(head{Op: opSignal, Number: number, Signal: int(sig)})
 }
 
 // Hint sends a signal to the processes of a command that handle it: others, which have
 // not got so far, would be ended by it.
 func (l *Launcher) Hint(number int, sig unix.Signal) {
-	l.ask(request{Op: opHint, Number: number, Signal: int(sig)})
+	l.ask(head{Op: opHint, Number: number, Signal: int(sig)})
 }
 
 // Kill kills all of a command until nothing is left.
-func (l *Launcher) Kill(number int) { l.ask(request{Op: opKill, Number: number}) }
+func (l *Launcher) Kill(number int) { l.ask(head{Op: opKill, Number: number}) }
 
 // Release takes the directories of a number's commands away from those that still run.
 func (l *Launcher) Release(number int, c Command) {
-	l.ask(request{Op: opRelease, Number: number, Command: &c})
+	c.head = head{Op: opRelease, Number: number}
+	l.ask(&c)
 }
 
 // Join has all commands of a number start in a control group.
@@ -173,7 +176,7 @@ func (l *Launcher) Join(number int, g *cgroup.Group) error {
 	if way := g.Way(); way != l.way {
 		back, err := way.Files()
 		if err == nil {
-			err = l.give(request{Op: opWay}, back)
+			err = l.give(head{Op: opWay}, back)
 		}
 		if err != nil {
 			closeAll(files)
@@ -181,13 +184,13 @@ func (l *Launcher) Join(number int, g *cgroup.Group) error {
 		}
 		l.way = way
 	}
-	return l.give(request{Op: opJoin, Number: number}, files)
+	return l.give(head{Op: opJoin, Number: number}, files)
 }
 
 // give sends files, and closes them. mu is held.
-func (l *Launcher) give(r request, files []*os.File) error {
+func (l *Launcher) give(what head, files []*os.File) error {
 	defer closeAll(files)
-	return fdpass.Send(l.conn, r, files...)
+	return fdpass.Send(l.conn, what, files...)
 }
 
 func closeAll(files []*os.File) {
@@ -196,10 +199,11 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func (l *Launcher) ask(r request) {
+// ask sends a World, a Command, or the head of one.
+func (l *Launcher) ask(what any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = fdpass.Send(l.conn, r) // who has ended is seen by follow
+	_ = fdpass.Send(l.conn, what) // who has ended is seen by follow
 }
 
 // Close ends the launcher and all that runs, and returns when nothing is left.

@@ -58,7 +58,8 @@ func (l *launcher) refresh(c *Command) {
 }
 
 // release takes the directories of a command, and its way to a control group, away.
-func (l *launcher) release(number int, c *Command) {
+func (l *launcher) release(c *Command) {
+	number := c.Number
 	l.joiners[number].Close()
 	delete(l.joiners, number)
 	if l.inside == nil {

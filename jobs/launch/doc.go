@@ -23,9 +23,9 @@
 //
 // # Messages
 //
-// A stream of requests goes down a unix socket, a stream of reports comes up: the
-// length in four bytes, big endian, then msgpack. The first request is the world; a
-// command brings its three standard descriptors with the length. A launcher whose
+// A World goes down a unix socket, then commands and what is asked of them, which is the head of a
+// command alone; a stream of reports comes up: the length in four bytes, big endian, then msgpack.
+// A command brings its three standard descriptors with the length. A launcher whose
 // socket closes ends everything, and itself. Both sides are the same program, so that
 // there is no version.
 package launch

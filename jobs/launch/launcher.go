@@ -79,14 +79,12 @@ func Main() error {
 		return err
 	}
 	l := &launcher{conn: conn, newest: -1, runs: map[int]*run{}, sidecars: map[int]*sidecar{}, brought: map[int][]string{}, joiners: map[int]*cgroup.Joiner{}}
-	var first request
-	switch _, err := l.conn.Receive(&first); {
+	switch _, err := l.conn.Receive(&l.world); {
 	case errors.Is(err, io.EOF): // nobody needed it
 		return nil
-	case err != nil || first.World == nil:
+	case err != nil:
 		return fmt.Errorf("launcher: no world: %w", err)
 	}
-	l.world = *first.World
 	l.broken = l.build()
 	done := make(chan struct{})
 	sandbox.OnOwnThread(func() {
@@ -107,15 +105,15 @@ func (l *launcher) serve() {
 	proc.Hurry()
 	for {
 		l.attend()
-		var r request
-		fds, err := l.conn.Receive(&r)
+		var c Command
+		fds, err := l.conn.Receive(&c)
 		if err != nil {
 			l.mu.Lock()
 			l.seeTo()
 			l.mu.Unlock()
 			return
 		}
-		if l.obey(&r, fds) {
+		if l.obey(&c, fds) {
 			continue
 		}
 		for _, fd := range fds {
@@ -254,36 +252,34 @@ func closeOnExec() error {
 }
 
 // obey does what the supervisor asks for, and reports whether it keeps the descriptors.
-func (l *launcher) obey(r *request, fds []int) (keeps bool) {
-	if r.Sidecar > 0 {
-		l.obeySidecar(r, fds)
+func (l *launcher) obey(c *Command, fds []int) (keeps bool) {
+	if c.Sidecar > 0 {
+		l.obeySidecar(c, fds)
 		return false
 	}
-	switch r.Op {
+	switch c.Op {
 	case opWay:
 		l.way = fds // earlier joiners keep theirs
 		return true
 	case opJoin:
-		return l.join(r.Number, fds)
+		return l.join(c.Number, fds)
 	case opRun:
-		l.run(r, fds)
+		l.run(c, fds)
 	case opSignal:
-		l.signal(r.Number, func(pid int) {
-			_ = unix.Kill(pid, unix.Signal(r.Signal))
+		l.signal(c.Number, func(pid int) {
+			_ = unix.Kill(pid, unix.Signal(c.Signal))
 			_ = unix.Kill(pid, unix.SIGCONT) // what is stopped could not follow
 		})
 	case opHint:
-		l.signal(r.Number, func(pid int) {
-			if proc.Heeds(pid, unix.Signal(r.Signal)) {
-				_ = unix.Kill(pid, unix.Signal(r.Signal))
+		l.signal(c.Number, func(pid int) {
+			if proc.Heeds(pid, unix.Signal(c.Signal)) {
+				_ = unix.Kill(pid, unix.Signal(c.Signal))
 			}
 		})
 	case opKill:
-		l.kill(r.Number)
+		l.kill(c.Number)
 	case opRelease:
-		if r.Command != nil {
-			l.release(r.Number, r.Command)
-		}
+		l.release(c)
 	}
 	return false
 }
@@ -295,22 +291,21 @@ func (l *launcher) report(r report) {
 }
 
 // run starts a command.
-func (l *launcher) run(r *request, fds []int) {
-	w := &run{number: r.Number}
+func (l *launcher) run(c *Command, fds []int) {
+	w := &run{number: c.Number, memory: c.Memory, serial: c.Serial}
 	err := l.broken
-	if err == nil && r.Number < 0 { // it was only asked
-		l.report(report{Op: opStarted, Number: r.Number})
+	if err == nil && c.Number < 0 { // it was only asked
+		l.report(report{Op: opStarted, Number: c.Number})
 		return
 	}
-	if err == nil && (r.Command == nil || len(fds) < 3 || len(fds) > 3+maxExtra) {
+	if err == nil && (len(fds) < 3 || len(fds) > 3+maxExtra) {
 		err = errors.New("launcher: want a command with three descriptors or a few more")
 	}
 	if err == nil {
-		w.memory, w.serial = r.Command.Memory, r.Command.Serial
-		err = l.start(w, r.Command, fds)
+		err = l.start(w, c, fds)
 	}
 	if err != nil {
-		refused := report{Op: opRefused, Number: r.Number, Cause: Failed, Text: err.Error()}
+		refused := report{Op: opRefused, Number: c.Number, Cause: Failed, Text: err.Error()}
 		if e, ok := errors.AsType[*Error](err); ok {
 			refused.Cause, refused.Text = e.Cause, e.Text
 		}

@@ -65,7 +65,8 @@ func (l *Launcher) StartSidecar(number int, c Command, files [3]*os.File) (*Side
 	}
 	l.sidecars.last++
 	e := &Sidecar{l: l, id: l.sidecars.last, done: make(chan struct{})}
-	err := fdpass.Send(l.conn, request{Op: opSidecar, Number: number, Sidecar: e.id, Command: &c}, files[:]...)
+	c.head = head{Op: opSidecar, Number: number, Sidecar: e.id}
+	err := fdpass.Send(l.conn, &c, files[:]...)
 	runtime.KeepAlive(files)
 	if err != nil {
 		return nil, err
@@ -79,11 +80,11 @@ func (l *Launcher) StartSidecar(number int, c Command, files [3]*os.File) (*Side
 
 // Signal sends a signal to all of it.
 func (e *Sidecar) Signal(sig unix.Signal) {
-	e.l.ask(request{Op: opSignal, Sidecar: e.id, Signal: int(sig)})
+	e.l.ask(head{Op: opSignal, Sidecar: e.id, Signal: int(sig)})
 }
 
 // Kill kills all of it until nothing is left.
-func (e *Sidecar) Kill() { e.l.ask(request{Op: opKill, Sidecar: e.id}) }
+func (e *Sidecar) Kill() { e.l.ask(head{Op: opKill, Sidecar: e.id}) }
 
 // Done is closed when nothing of it is left.
 func (e *Sidecar) Done() <-chan struct{} { return e.done }
@@ -103,10 +104,10 @@ type sidecar struct {
 }
 
 // obeySidecar does what is asked of a command of StartSidecar.
-func (l *launcher) obeySidecar(r *request, fds []int) {
-	if r.Op == opSidecar {
-		if err := l.runSidecar(r, fds); err != nil {
-			refused := report{Op: opEnded, Sidecar: r.Sidecar, Cause: Failed, Text: err.Error()}
+func (l *launcher) obeySidecar(c *Command, fds []int) {
+	if c.Op == opSidecar {
+		if err := l.runSidecar(c, fds); err != nil {
+			refused := report{Op: opEnded, Sidecar: c.Sidecar, Cause: Failed, Text: err.Error()}
 			if e, ok := errors.AsType[*Error](err); ok {
 				refused.Cause, refused.Text = e.Cause, e.Text
 			}
@@ -116,26 +117,25 @@ func (l *launcher) obeySidecar(r *request, fds []int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.sidecars[r.Sidecar]
+	e := l.sidecars[c.Sidecar]
 	switch {
 	case e == nil:
-	case r.Op == opSignal:
+	case c.Op == opSignal:
 		for _, pid := range l.tree(e) {
-			_ = unix.Kill(pid, unix.Signal(r.Signal))
+			_ = unix.Kill(pid, unix.Signal(c.Signal))
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
-	case r.Op == opKill:
+	case c.Op == opKill:
 		l.hunt(e)
 	}
 }
 
 var errOver = errors.New("the worker has ended")
 
-func (l *launcher) runSidecar(r *request, fds []int) error {
-	if r.Command == nil || len(fds) != 3 {
+func (l *launcher) runSidecar(c *Command, fds []int) error {
+	if len(fds) != 3 {
 		return errors.New("launcher: want a command with three descriptors")
 	}
-	c := r.Command
 	if c.Terminal != nil {
 		var own int
 		err := aside(func() (err error) {
@@ -152,7 +152,7 @@ func (l *launcher) runSidecar(r *request, fds []int) error {
 	if err != nil {
 		return err
 	}
-	e := &sidecar{id: r.Sidecar, mark: run{number: r.Number}}
+	e := &sidecar{id: c.Sidecar, mark: run{number: c.Number}}
 	if err := l.forker.mark(&e.mark, &l.world); err != nil {
 		e.mark.unpin()
 		return err

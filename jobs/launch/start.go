@@ -63,7 +63,7 @@ func Prestart(w World, env []string) (*Launcher, error) {
 
 // Build has a launcher of Prestart build its world. It is called once, before all else.
 func (l *Launcher) Build(w World) {
-	l.ask(request{Op: opWorld, World: &w})
+	l.ask(w)
 }
 
 // starter returns what runs functions on the one thread that starts launchers: its end

@@ -71,8 +71,9 @@ func rootless(uid int) bool { return os.Geteuid() == 0 && uid <= 0 }
 // each other, with or without namespaces and for a user as in World.
 func Shared(namespaces bool, uid int) bool { return namespaces && !rootless(uid) }
 
-// Command is what a launcher is to run.
+// Command is what a launcher is to run. It is sent as it is, behind its head.
 type Command struct {
+	head
 	Args  []string `json:"args"`
 	Env   []string `json:"env"`
 	Dir   string   `json:"dir"`   // absolute; where it begins, one of Write
@@ -103,9 +104,8 @@ type Command struct {
 	Terminal *session.Size `json:"terminal,omitempty"`
 }
 
-// The kinds of requests.
+// What a launcher is asked for, once it has its World.
 const (
-	opWorld   = "world"
 	opWay     = "way"  // descriptors that lead back from control groups come along: before those
 	opJoin    = "join" // descriptors of the control group of a number's commands come along
 	opRun     = "run"
@@ -119,13 +119,12 @@ const (
 // maxExtra is how many descriptors a command may have beyond the first three.
 const maxExtra = 1
 
-type request struct {
-	Op      string   `json:"op"`
-	World   *World   `json:"world,omitempty"`
-	Number  int      `json:"number,omitempty"`
-	Command *Command `json:"command,omitempty"`
-	Signal  int      `json:"signal,omitempty"`
-	Sidecar int      `json:"extra,omitempty"` // also, signal, kill: which command of StartSidecar
+// head says what is asked for, and of which command. Where that needs no more it is sent alone.
+type head struct {
+	Op      string `json:"op"`
+	Number  int    `json:"number,omitempty"`
+	Signal  int    `json:"signal,omitempty"`
+	Sidecar int    `json:"extra,omitempty"` // also, signal, kill: which command of StartSidecar
 }
 
 // The kinds of reports.
