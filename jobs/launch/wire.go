@@ -14,9 +14,6 @@ type World struct {
 	// Namespaces: whether the commands are to have namespaces; else there is only
 	// Landlock and seccomp, and one command at a time.
 	Namespaces bool `json:"namespaces"`
-	// Alone: the commands' only network is a loopback interface of their own. It needs
-	// namespaces.
-	Alone bool `json:"alone,omitempty"`
 	// Among: their group bounds whom they reach, which sockets of others would lead around.
 	Among bool `json:"among,omitempty"`
 	UID   int  `json:"uid"` // user and group of the commands; not positive = those of the launcher
@@ -26,13 +23,21 @@ type World struct {
 	Base string `json:"base"`
 	// At is the directory that holds them there, with namespaces: a short path, since unix
 	// sockets have 107 bytes for theirs. "" = Base.
-	At        string   `json:"at,omitempty"`
-	Expose    []string `json:"expose"`
-	Writable  []string `json:"writable,omitempty"` // as Expose, and to write
-	Devices   []string `json:"devices"`
-	Hide      []string `json:"hide"`
-	Processes int      `json:"processes"`         // bound on processes and threads of the user; 0 = none
-	Besides   bool     `json:"besides,omitempty"` // beside those that the user has when the world is built
+	At        string `json:"at,omitempty"`
+	Processes int    `json:"processes"`         // bound on processes and threads of the user; 0 = none
+	Besides   bool   `json:"besides,omitempty"` // beside those that the user has when the world is built
+	Sight
+}
+
+// Sight is what commands see of their machine. It is written into the directories of workers.
+type Sight struct {
+	// Alone: their only network, and that of all in their world, is a loopback interface of their
+	// own. It needs namespaces.
+	Alone    bool     `json:"alone,omitempty"`
+	Expose   []string `json:"expose"`             // further paths that they may read
+	Writable []string `json:"writable,omitempty"` // further paths that they may read and write, but for those of Expose below them
+	Devices  []string `json:"devices,omitempty"`  // device files that they may use
+	Hide     []string `json:"hide"`               // never open, even if exposed
 }
 
 // shared reports whether several commands may run in a world at once.

@@ -33,20 +33,20 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 		killLeftovers(root)
 		return nil, fmt.Errorf("%w: %s", ErrLost, fmt.Sprintf(format, args...))
 	}
-	var o order
-	switch err := load(root, orderEntry, &o); {
+	var spec Spec
+	switch err := loadSpec(root, &spec); {
 	case errors.Is(err, fs.ErrNotExist) && anew(root): // it was not on the disk yet, perhaps
 		return lost("its machine was started anew")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNotStarted
 	case err != nil:
 		return lost("%v", err)
-	case o.Spec.Root != root:
+	case spec.Root != root:
 		return lost("what is noted in %s is for another directory", root)
-	case o.Version < 1 || o.Version > protocol:
-		return lost("its supervisor is of version %d, this node understands up to %d", o.Version, protocol)
+	case spec.terms.Version < 1 || spec.terms.Version > protocol:
+		return lost("its supervisor is of version %d, this node understands up to %d", spec.terms.Version, protocol)
 	}
-	w := newWorker(o, r.cfg.Log)
+	w := newWorker(spec, r.cfg.Log)
 	w.reach = &r.reach
 	w.measure()
 	if w.hasEnded() {
@@ -55,8 +55,8 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 	if err := w.connect(); err != nil {
 		return r.adoptEnding(ctx, w)
 	}
-	if o.Spec.Stdin {
-		if !o.Counts {
+	if spec.Stdin {
+		if !spec.terms.Counts {
 			w.disconnect()
 			return lost("it reads standard input, and its supervisor cannot tell how far it has come")
 		}
@@ -65,7 +65,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 			return r.adoptEnding(ctx, w)
 		}
 	}
-	if o.Spec.PMI != nil {
+	if spec.PMI != nil {
 		if err := w.connectBarriers(); err != nil {
 			w.disconnect()
 			return r.adoptEnding(ctx, w)
@@ -79,7 +79,7 @@ func (r *Runner) Adopt(ctx context.Context, root string) (Worker, error) {
 // adoptEnding handles a supervisor that does not listen: it is writing its exit
 // record, or it is gone.
 func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
-	root := w.order.Spec.Root
+	root := w.spec.Root
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
 	ended := awaitSupervisor(root, func() bool { return ctx.Err() != nil })
@@ -90,7 +90,7 @@ func (r *Runner) adoptEnding(ctx context.Context, w *worker) (Worker, error) {
 		return nil, ctx.Err()
 	}
 	killLeftovers(root)
-	_ = os.Remove(w.order.Socket)
+	_ = os.Remove(w.spec.terms.Socket)
 	if !ended {
 		return nil, fmt.Errorf("%w: its supervisor does not listen", ErrLost)
 	}

@@ -160,27 +160,30 @@ func TestNothingToAdopt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, prepare := range map[string]func(root string, o order) error{
-		"left no word": func(root string, o order) error {
+	for want, prepare := range map[string]func(root string, spec Spec) error{
+		"left no word": func(root string, spec Spec) error {
 			boot := boot
 			boot.Boot = now.Boot
-			return errors.Join(save(root, orderEntry, o), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
+			return errors.Join(spec.note(), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
 		},
-		"is for another directory": func(root string, o order) error { o.Spec.Root += "x"; return save(root, orderEntry, o) },
-		"of version 2":             func(root string, o order) error { o.Version = 2; return save(root, orderEntry, o) },
-		"was started anew": func(root string, o order) error {
-			return errors.Join(save(root, orderEntry, o), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
+		"is for another directory": func(root string, spec Spec) error {
+			spec.Root += "x"
+			return save(root, specEntry, stored{spec.terms, spec})
 		},
-		"not all of its stdout is on the disk": func(root string, o order) error {
-			return errors.Join(save(root, orderEntry, o), save(root, exitEntry, exitRecord{Version: 1, Stdout: 5}))
+		"of version 2": func(root string, spec Spec) error { spec.terms.Version = 2; return spec.note() },
+		"was started anew": func(root string, spec Spec) error {
+			return errors.Join(spec.note(), save(root, recordEntry, record{Version: 1, Supervisor: boot}))
 		},
-		"malformed": func(root string, o order) error {
-			return os.WriteFile(filepath.Join(root, orderEntry), []byte("half a reco"), 0o600)
+		"not all of its stdout is on the disk": func(root string, spec Spec) error {
+			return errors.Join(spec.note(), save(root, exitEntry, exitRecord{Version: 1, Stdout: 5}))
+		},
+		"malformed": func(root string, spec Spec) error {
+			return os.WriteFile(filepath.Join(root, specEntry), []byte("half a reco"), 0o600)
 		},
 	} {
 		root := newRoot(t)
-		o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
-		if err := prepare(root, o); err != nil {
+		spec := Spec{Root: root, Args: []string{"true"}, terms: terms{Version: protocol, Socket: filepath.Join(root, "none")}}
+		if err := prepare(root, spec); err != nil {
 			t.Fatal(err)
 		}
 		_, err := New(Config{}).Adopt(t.Context(), root)
@@ -196,10 +199,10 @@ func TestNothingToAdopt(t *testing.T) {
 func TestNodeWasKilledBeforeItCouldStartTheWorker(t *testing.T) {
 	root := newRoot(t)
 	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
-		t.Errorf("without an order: %v", err)
+		t.Errorf("without a Spec: %v", err)
 	}
-	o := order{Version: protocol, Spec: Spec{Root: root, Args: []string{"true"}}, Socket: filepath.Join(root, "none")}
-	if err := save(root, orderEntry, o); err != nil {
+	spec := Spec{Root: root, Args: []string{"true"}, terms: terms{Version: protocol, Socket: filepath.Join(root, "none")}}
+	if err := spec.note(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Config{}).Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) {
@@ -211,7 +214,7 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 	root := newRoot(t)
 	node := nodeOf(t, root, runaway+"wait", time.Hour)
 	var rec record
-	var o order
+	var spec Spec
 	if err := load(root, recordEntry, &rec); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +227,7 @@ func TestSupervisorIsKilledWithItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustEnd(t, rec.Supervisor)
-	if load(root, orderEntry, &o) == nil && o.Namespaces { // by the kernel; else by who comes next
+	if loadSpec(root, &spec) == nil && spec.terms.Namespaces { // by the kernel; else by who comes next
 		mustEnd(t, rec.Launcher)
 	}
 	_, err := New(Config{}).Adopt(t.Context(), root)
@@ -283,7 +286,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.SetUnlinkOnClose(false)
-	if err := save(root, orderEntry, oldSpec(root, socket)); err != nil {
+	if err := save(root, specEntry, oldSpec(root, socket)); err != nil {
 		t.Fatal(err)
 	}
 	self, err := proc.Identify(os.Getpid())
@@ -379,21 +382,21 @@ func TestGraceOfAWorker(t *testing.T) {
 func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {
 	root := newRoot(t)
 	r := New(Config{})
-	o, err := r.command(Spec{Root: root, Args: []string{"true"}, UID: -1})
-	if err != nil {
+	spec := Spec{Root: root, Args: []string{"true"}, UID: -1}
+	if err := r.complete(&spec); err != nil {
 		t.Fatal(err)
 	}
-	var written order
-	if err := load(root, orderEntry, &written); err != nil || written.Socket != o.Socket {
-		t.Fatalf("the order names %q, %v, want %q", written.Socket, err, o.Socket)
+	var written Spec
+	if err := loadSpec(root, &written); err != nil || written.terms.Socket != spec.terms.Socket {
+		t.Fatalf("the Spec names %q, %v, want %q", written.terms.Socket, err, spec.terms.Socket)
 	}
-	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(spec.terms.Socket); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("the socket is there already: %v", err)
 	}
 	if _, err := r.Adopt(t.Context(), root); !errors.Is(err, ErrNotStarted) { // it dies here,
 		t.Errorf("adopt: %v", err)
 	}
-	ln, err := listen(o.Socket)
+	ln, err := listen(spec.terms.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +409,7 @@ func TestSocketIsWrittenDownBeforeItIsMade(t *testing.T) {
 	if err := CleanRoot(root, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(o.Socket); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(spec.terms.Socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
 	}
 }

@@ -44,10 +44,10 @@ func unstarted(err error) work.Exit {
 func (s *keeper) Started(pid int) {
 	s.post(func(time.Time) {
 		s.answered = true
-		if s.order.Namespaces { // its number is one of theirs
+		if s.spec.terms.Namespaces { // its number is one of theirs
 			return
 		}
-		if err := s.note(s.order.Spec.Root, pid); err != nil {
+		if err := s.note(s.spec.Root, pid); err != nil {
 			s.life.Fail(err)
 		}
 	})
@@ -89,13 +89,12 @@ func (s *Spec) roots() []string {
 
 // giveFiles hands Root/work and Root/tmp to the worker's user. The rest of
 // Root stays closed to it; without namespaces it passes through, and nobody else does.
-func giveFiles(o *order) error {
-	s := &o.Spec
+func (s *Spec) giveFiles() error {
 	if !s.RunsAs() {
 		return nil
 	}
 	for _, root := range s.roots() {
-		if o.Namespaces {
+		if s.terms.Namespaces {
 			break
 		}
 		if err := errors.Join(os.Chown(root, -1, s.GID), os.Chmod(root, 0o710)); err != nil {
@@ -179,7 +178,7 @@ func isShared(d fs.DirEntry) bool {
 // guard has the directories of the worker watched, if it may take only so much there.
 // Of tasks it ends the one whose files were looked at.
 func (s *keeper) guard() {
-	spec := &s.order.Spec
+	spec := &s.spec
 	if spec.Disk <= 0 {
 		return
 	}
@@ -190,7 +189,7 @@ func (s *keeper) guard() {
 	guard := disk.NewGuard(spec.Disk, FileDirs(spec.Root)...)
 	guard.All = s.allFiles
 	held, uid := s.world.removed(), -1
-	if spec.RunsAs() && !s.order.Namespaces { // of which it is the owner
+	if spec.RunsAs() && !s.spec.terms.Namespaces { // of which it is the owner
 		uid = spec.UID
 	}
 	guard.Held = func(now bool) (used int64, at time.Time) {
@@ -220,7 +219,7 @@ func spareFiles(limit int64) int64 { return min(max(limit/16, 4<<20), 256<<20) }
 // bound has the file system bound the worker's files. Where it does not, or others have them too,
 // they are counted.
 func (s *keeper) bound() {
-	if spec := &s.order.Spec; spec.Shared == nil && s.order.Quota && s.order.Namespaces && spec.Disk > 0 && spec.Disk < math.MaxInt64/2 {
+	if spec := &s.spec; spec.Shared == nil && s.spec.terms.Quota && s.spec.terms.Namespaces && spec.Disk > 0 && spec.Disk < math.MaxInt64/2 {
 		s.quota, _ = quota.New(spec.Root, spec.Disk+spareFiles(spec.Disk), existing(FileDirs(spec.Root))...)
 	}
 }
@@ -246,7 +245,7 @@ func (s *keeper) allFiles() (used int64, ok bool) {
 // and may have refused it something.
 func (s *keeper) overfull() bool {
 	used, ok := s.allFiles()
-	return ok && used > s.order.Spec.Disk
+	return ok && used > s.spec.Disk
 }
 
 // fileDirs are the directories of a worker that Spec.Disk is about, in its Root. Not all of
@@ -310,12 +309,12 @@ func Measure(within time.Duration, roots []string) []int64 {
 				continue
 			}
 		}
-		o := order{Spec: Spec{Root: root}}
-		_ = load(root, orderEntry, &o) // of what has none nothing is shared
-		nameless, _ := o.Spec.held(held, false)
+		spec := Spec{Root: root}
+		_ = loadSpec(root, &spec) // of what has none nothing is shared
+		nameless, _ := spec.held(held, false)
 		used[i] = disk.UsedWithin(share, FileDirs(root)...) + nameless
-		if d := o.Spec.Shared; d != nil {
-			used[i] += disk.UsedWithin(share, o.Spec.Work()) / int64(max(d.Workers, 1))
+		if d := spec.Shared; d != nil {
+			used[i] += disk.UsedWithin(share, spec.Work()) / int64(max(d.Workers, 1))
 		}
 	}
 	return used

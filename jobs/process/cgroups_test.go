@@ -19,11 +19,11 @@ import (
 // groupOf returns where the control group of a running worker is.
 func groupOf(t *testing.T, root string) string {
 	t.Helper()
-	var o order
-	if err := load(root, orderEntry, &o); err != nil {
+	var spec Spec
+	if err := loadSpec(root, &spec); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(o.Groups.Dirs["pids"], filepath.Base(root))
+	return filepath.Join(spec.terms.Groups.Dirs["pids"], filepath.Base(root))
 }
 
 // hasGroups reports whether this user may have control groups, as root must.

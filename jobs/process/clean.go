@@ -35,13 +35,13 @@ func CleanRoot(root string, pace remover.Pace, keep ...string) error {
 	case err != nil:
 		return err
 	}
-	var o order
+	var spec Spec
 	var ended exitRecord
 	// What cannot be read tells of no process: then the record must do.
-	err := known.load(orderEntry, &o)
+	err := known.loadSpec(&spec)
 	if known.load(exitEntry, &ended) != nil { // it is written when no process is left
-		if err == nil && o.Spec.Root == root {
-			askToEnd(o)
+		if err == nil && spec.Root == root {
+			askToEnd(spec.terms)
 		}
 		// Other workers may have the same supervisor, which is killed only if it did
 		// not obey.
@@ -49,13 +49,13 @@ func CleanRoot(root string, pace remover.Pace, keep ...string) error {
 			killLeftovers(root)
 		}
 	}
-	if !o.Groups.IsZero() { // nothing is left of it but, perhaps, the group itself
-		if !o.Groups.Kill(groupName(root)) {
+	if !spec.terms.Groups.IsZero() { // nothing is left of it but, perhaps, the group itself
+		if !spec.terms.Groups.Kill(groupName(root)) {
 			return fmt.Errorf("processes in the control group of %s cannot be ended", root)
 		}
-		o.Groups.Left()
+		spec.terms.Groups.Left()
 	}
-	if err == nil && !o.Quota {
+	if err == nil && !spec.terms.Quota {
 		return cleanFiles(root, pace, keep)
 	}
 	return CleanFiles(root, pace, keep...)
@@ -90,8 +90,8 @@ func cleanFiles(root string, pace remover.Pace, keep []string) error {
 
 // askToEnd tells a living supervisor to end everything at once, and waits for
 // it to go.
-func askToEnd(o order) {
-	conn, err := dial(o, message{})
+func askToEnd(t terms) {
+	conn, err := dial(t, message{})
 	if err != nil {
 		return
 	}

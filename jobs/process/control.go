@@ -86,13 +86,13 @@ func (c *control) open() error {
 		}()
 	}
 	c.came = nil
-	c.s.sup.reception.open(c.s.order.Key, c)
+	c.s.sup.reception.open(c.s.spec.terms.Key, c)
 	return nil
 }
 
 // close lets the node know that the worker has ended.
 func (c *control) close() {
-	c.s.sup.reception.close(c.s.order.Key)
+	c.s.sup.reception.close(c.s.spec.terms.Key)
 	for _, f := range c.came {
 		_ = f.Close()
 	}
@@ -152,7 +152,7 @@ func (c *control) judge(m message) string {
 	switch {
 	case m.Version != protocol && !(m.Also && m.Version == also):
 		return fmt.Sprintf("protocol %d is not spoken here, want %d", m.Version, protocol)
-	case subtle.ConstantTimeCompare([]byte(m.Key), []byte(c.s.order.Key)) != 1:
+	case subtle.ConstantTimeCompare([]byte(m.Key), []byte(c.s.spec.terms.Key)) != 1:
 		return "wrong key"
 	}
 	return ""
@@ -242,7 +242,7 @@ func (c *control) progress() {
 // not read blocks nothing but this goroutine.
 func (c *control) sendProgress() {
 	pace := progressEvery
-	if c.s.order.Spec.Tasks != nil {
+	if c.s.spec.Tasks != nil {
 		pace = tasksEvery
 	}
 	for {

@@ -61,13 +61,13 @@ func (f *feed) Results(from, limit int) ([]TaskResult, error) {
 		return nil, nil
 	}
 	if f.file == nil {
-		file, err := os.OpenFile(filepath.Join(f.w.order.Spec.Root, tasksFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+		file, err := os.OpenFile(filepath.Join(f.w.spec.Root, tasksFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			return nil, err
 		}
 		f.file = file
 	}
-	tasks := f.w.order.Spec.Tasks
+	tasks := f.w.spec.Tasks
 	size := tasks.resultSize()
 	b := make([]byte, n*size)
 	if _, err := f.file.ReadAt(b, int64(from)*int64(size)); err != nil {
@@ -93,8 +93,8 @@ func (f *feed) measure(least int) bool {
 		return true
 	}
 	n := 0
-	if info, err := os.Lstat(filepath.Join(f.w.order.Spec.Root, tasksFile)); err == nil {
-		n = int(info.Size()) / f.w.order.Spec.Tasks.resultSize()
+	if info, err := os.Lstat(filepath.Join(f.w.spec.Root, tasksFile)); err == nil {
+		n = int(info.Size()) / f.w.spec.Tasks.resultSize()
 	}
 	f.advance(n, n)
 	return n >= least

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/internal/golden"
+	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/work"
 )
@@ -42,10 +43,10 @@ func TestGoldenMessages(t *testing.T) {
 // What a worker of an array left in its root, which had been at /state/work/w.
 var (
 	goldenEnded = time.Date(2026, 11, 22, 10, 0, 3, 0, time.UTC)
-	goldenOrder = order{Version: 1, Socket: "/state/sockets/w", Key: "secret", Grace: 5 * time.Second, Spool: 64 << 20, Counts: true,
-		Spec: Spec{Root: "/state/work/w", Args: []string{"./prog", "{}"}, Env: []string{"TMPDIR=/state/work/w/tmp"}, Memory: 1 << 30, Walltime: time.Hour,
-			NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Sight: Sight{Hide: []string{"/state"}, Expose: []string{"/opt"}}, UID: -1, GID: -1,
-			Tasks: &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}}
+	goldenSpec  = Spec{terms: terms{Version: 1, Socket: "/state/sockets/w", Key: "secret", Grace: 5 * time.Second, Spool: 64 << 20, Counts: true},
+		Root: "/state/work/w", Args: []string{"./prog", "{}"}, Env: []string{"TMPDIR=/state/work/w/tmp"}, Memory: 1 << 30, Walltime: time.Hour,
+		NodeLimit: 2 * time.Hour, OrphanLimit: 3 * time.Hour, Sight: launch.Sight{Hide: []string{"/state"}, Expose: []string{"/opt"}}, UID: -1, GID: -1,
+		Tasks: &TaskSpec{IDs: []work.TaskIDs{{First: 1, Last: 9, Step: 2}}, Lines: "list", Outputs: []string{"out-*"}}}
 	goldenRecord = record{Version: 1, Socket: "/state/sockets/w", Supervisor: proc.ID{PID: 4001, Start: 77, Boot: "an-earlier-one"}, Worker: proc.ID{PID: 4002, Start: 78, Boot: "an-earlier-one"}}
 	goldenExit   = exitRecord{Version: 1, Stdout: 11, Stderr: 4, AckedOut: 5, Tasks: 2,
 		Exit: work.Exit{Code: 3, Cause: work.Exited, Detail: "it said so", Started: goldenEnded.Add(-3 * time.Second), Ended: goldenEnded, CPU: 1.5, Peak: 1 << 20}}
@@ -56,9 +57,9 @@ var (
 func writeGoldenRoot(t *testing.T, dir string) {
 	var results []byte
 	for _, r := range goldenResults {
-		results = goldenOrder.Spec.Tasks.appendResult(results, r)
+		results = goldenSpec.Tasks.appendResult(results, r)
 	}
-	err := errors.Join(save(dir, markEntry, mark{Version: 1, Owner: "the node", Root: "/state/work/w", Device: 1, Inode: 2, Boot: "an-earlier-one"}), save(dir, orderEntry, goldenOrder), save(dir, recordEntry, goldenRecord), save(dir, exitEntry, goldenExit),
+	err := errors.Join(save(dir, markEntry, mark{Version: 1, Owner: "the node", Root: "/state/work/w", Device: 1, Inode: 2, Boot: "an-earlier-one"}), save(dir, specEntry, stored{goldenSpec.terms, goldenSpec}), save(dir, recordEntry, goldenRecord), save(dir, exitEntry, goldenExit),
 		os.WriteFile(filepath.Join(dir, tasksFile), results, 0o600),
 		os.WriteFile(filepath.Join(dir, "stdout"), []byte("hello\nworld"), 0o600), os.WriteFile(filepath.Join(dir, "stderr"), []byte("!abc"), 0o600))
 	if err != nil {
@@ -76,19 +77,19 @@ func TestGoldenRoot(t *testing.T) {
 		if owner, err := RootOwner(root); owner != "the node" || !errors.Is(err, ErrCopied) {
 			t.Errorf("it is a copy of a root of %q, %v", owner, err)
 		}
-		var o order
+		var spec Spec
 		var rec record
-		if err := errors.Join(load(root, orderEntry, &o), load(root, recordEntry, &rec)); err != nil {
+		if err := errors.Join(loadSpec(root, &spec), load(root, recordEntry, &rec)); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(o, goldenOrder) {
-			t.Errorf("the order is %+v, was %+v", o, goldenOrder)
+		if !reflect.DeepEqual(spec, goldenSpec) {
+			t.Errorf("the Spec is %+v, was %+v", spec, goldenSpec)
 		}
 		if rec != goldenRecord || rec.Supervisor.Alive() {
 			t.Errorf("the record is %+v", rec)
 		}
-		o.Spec.Root = root
-		w := newWorker(o, zerolog.Nop())
+		spec.Root = root
+		w := newWorker(spec, zerolog.Nop())
 		if !w.hasEnded() {
 			t.Fatal("its exit record is not understood")
 		}

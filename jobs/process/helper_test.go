@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"zorilla/jobs/launch"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/remover"
 	"zorilla/jobs/work"
@@ -164,7 +165,7 @@ func helperSpec(t testing.TB, mode string, args ...string) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Sight: Sight{Expose: []string{exe}}, UID: -1}
+	return Spec{Root: newRoot(t), Args: append([]string{exe, "helper:" + mode}, args...), Sight: launch.Sight{Expose: []string{exe}}, UID: -1}
 }
 
 // complain makes a test fail if a supervisor has something to say.

@@ -24,9 +24,9 @@ import (
 // keeper looks after one worker in its supervisor. Its run loop owns life; other
 // goroutines talk to it through post.
 type keeper struct {
-	sup   *supervisor
-	order order
-	life  *Life
+	sup  *supervisor
+	spec Spec
+	life *Life
 
 	events    chan func(now time.Time)
 	terminate chan struct{} // closed when the supervisor is to end
@@ -75,7 +75,7 @@ func (s *keeper) run(root string) work.Exit {
 		return s.runTasks(files)
 	}
 	// The limits hold from here on, whatever the launcher makes of the command.
-	err = s.world.launcher.Begin(s.number, s.commandOf(s.order.Spec.Args, s.order.Spec.Env), files, s, s.rank.Files()...)
+	err = s.world.launcher.Begin(s.number, s.commandOf(s.spec.Args, s.spec.Env), files, s, s.rank.Files()...)
 	closeFiles(files)
 	s.rank.Started()
 	if err != nil {
@@ -128,14 +128,14 @@ func (s *keeper) note(root string, pid int) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return save(root, recordEntry, record{Version: protocol, Socket: s.order.Socket, Supervisor: self, Launcher: launcher, Worker: worker})
+	return save(root, recordEntry, record{Version: protocol, Socket: s.spec.terms.Socket, Supervisor: self, Launcher: launcher, Worker: worker})
 }
 
 // prepare makes everything that the worker needs, and returns its three
 // standard descriptors.
 func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 	dirs := []string{tmpDir}
-	if s.order.Spec.Tasks != nil {
+	if s.spec.Tasks != nil {
 		dirs = append(dirs, TaskDir)
 	}
 	for _, dir := range dirs {
@@ -143,37 +143,37 @@ func (s *keeper) prepare(root string) (files [3]*os.File, err error) {
 			return files, err
 		}
 	}
-	if err := giveFiles(&s.order); err != nil {
+	if err := s.spec.giveFiles(); err != nil {
 		return files, err
 	}
 	s.bound()
-	s.written.limit = s.order.Spec.MaxOutput
+	s.written.limit = s.spec.MaxOutput
 	s.written.over = func(int) { s.post(func(time.Time) { s.life.Overflowed() }) }
 	s.written.begin(0)
 	for i, stream := range []work.Stream{work.Stdout, work.Stderr} {
-		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.order.Spool, &s.written, s.room, s.control.progress); err != nil {
+		if s.streams[i], files[i+1], err = newSpool(root, stream.String(), s.spec.terms.Spool, &s.written, s.room, s.control.progress); err != nil {
 			return files, err
 		}
-		if s.order.Spec.RunsAs() { // for /dev/stdout and /dev/stderr
-			if err := files[i+1].Chown(s.order.Spec.UID, s.order.Spec.GID); err != nil {
+		if s.spec.RunsAs() { // for /dev/stdout and /dev/stderr
+			if err := files[i+1].Chown(s.spec.UID, s.spec.GID); err != nil {
 				return files, err
 			}
 		}
 	}
-	if files[0], err = s.control.inputPipe(s.order.Spec.Stdin); err != nil {
+	if files[0], err = s.control.inputPipe(s.spec.Stdin); err != nil {
 		return files, err
 	}
-	if s.order.Spec.Tasks != nil {
+	if s.spec.Tasks != nil {
 		if s.tasks, err = newTasks(s, files); err != nil {
 			return files, err
 		}
-	} else if place := s.order.Spec.PMI; place != nil {
+	} else if place := s.spec.PMI; place != nil {
 		if s.rank, err = pmi.Manage(place, func(code int) { s.post(func(time.Time) { s.life.Aborted(code) }) }); err != nil {
 			return files, err
 		}
 	}
-	if groups := &s.order.Groups; !groups.IsZero() {
-		limits := cgroup.Limits{Memory: s.order.Spec.Memory, Processes: maxProcesses, Shares: s.order.Spec.Shares}
+	if groups := &s.spec.terms.Groups; !groups.IsZero() {
+		limits := cgroup.Limits{Memory: s.spec.Memory, Processes: maxProcesses, Shares: s.spec.Shares}
 		if s.group, err = groups.New(groupName(root), limits); err != nil {
 			return files, err
 		}
@@ -195,7 +195,7 @@ func (s *keeper) attend() {
 	go func() {
 		select {
 		case <-s.terminate:
-			s.post(func(now time.Time) { s.life.Stop(now, s.order.Grace) })
+			s.post(func(now time.Time) { s.life.Stop(now, s.spec.terms.Grace) })
 		case <-s.ended:
 		}
 	}()
@@ -366,13 +366,13 @@ func (s *keeper) finishOutput() work.Exit {
 	}
 	exit := s.life.Exit()
 	if exit.Cause == work.Full {
-		s.order.Spec.yield()
+		s.spec.yield()
 	}
 	if exit.Cause == work.Exited && exit.Code == 0 && s.rank.Missed() {
 		exit.Code, exit.Cause, exit.Detail = codeFailed, work.Failed, unfinished
 	}
 	if exit.Cause == work.Exited && exit.Code != 0 && s.tasks == nil && time.Since(exit.Started) < soon {
-		if why := s.whyFailed(s.order.Spec.Args, 0); why != "" {
+		if why := s.whyFailed(s.spec.Args, 0); why != "" {
 			exit.Detail = fmt.Sprintf("ended with %d; %s", exit.Code, why)
 		}
 	}
@@ -391,7 +391,7 @@ func (s *keeper) finishOutput() work.Exit {
 // error begins at an offset.
 func (s *keeper) whyFailed(args []string, from int64) string {
 	said := s.streams[1].tail(from, launch.MaxWords)
-	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.order.Spec.Root, said)); why != "" {
+	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.spec.Root, said)); why != "" {
 		return why
 	}
 	w, c := s.wants(), s.commandOf(args, nil)

@@ -79,15 +79,15 @@ func SupervisorOf(root string) int {
 // UserOf returns the user that the worker of root was given, -1 if it was given none, or
 // has not been started.
 func UserOf(root string) int {
-	o := order{Spec: Spec{UID: -1}}
-	if load(root, orderEntry, &o) != nil {
+	spec := Spec{UID: -1}
+	if loadSpec(root, &spec) != nil {
 		return -1
 	}
-	return o.Spec.UID
+	return spec.UID
 }
 
 // isGone reports whether somebody has removed the root of a worker.
-func isGone(root string) bool { return isMissing(root, orderEntry) }
+func isGone(root string) bool { return isMissing(root, specEntry) }
 
 // killLeftovers kills, for a root whose supervisor is dead or does not obey,
 // the supervisor and what is recognisable as its worker's: the recorded
@@ -98,9 +98,9 @@ func killLeftovers(root string) {
 		return
 	}
 	var rec record
-	var o order
+	var spec Spec
 	_ = load(root, recordEntry, &rec)
-	_ = load(root, orderEntry, &o)
+	_ = loadSpec(root, &spec)
 	// A launcher that is left alone finds more than can be recognised from here.
 	if id := rec.Supervisor; rec.Launcher.Alive() && id.Alive() {
 		kill(id.PID, id.Alive)
@@ -108,10 +108,10 @@ func killLeftovers(root string) {
 	if !awaitEnd(rec.Launcher, launcherWithin) && rec.Launcher.Alive() {
 		kill(rec.Launcher.PID, rec.Launcher.Alive)
 	}
-	if !o.Groups.IsZero() {
-		o.Groups.Kill(groupName(root))
+	if !spec.terms.Groups.IsZero() {
+		spec.terms.Groups.Kill(groupName(root))
 	}
-	marks := envMarks(root, o.Spec.Env)
+	marks := envMarks(root, spec.Env)
 	for range maxRounds {
 		found := false
 		for _, pid := range proc.All() {

@@ -99,12 +99,12 @@ func (n *notes) owner() (string, error) {
 	if _, err := os.Lstat(filepath.Join(root, entriesFile)); err == nil {
 		return "", nil
 	}
-	var o order
-	if n.load(orderEntry, &o) != nil {
+	var spec Spec
+	if n.loadSpec(&spec) != nil {
 		return "", fmt.Errorf("%s: %w", root, ErrNotMade)
 	}
-	if o.Spec.Root != root {
-		return "", fmt.Errorf("%s: %w, %s", root, ErrCopied, o.Spec.Root)
+	if spec.Root != root {
+		return "", fmt.Errorf("%s: %w, %s", root, ErrCopied, spec.Root)
 	}
 	return "", nil
 }

@@ -68,7 +68,7 @@ func TestAmongItsJob(t *testing.T) {
 			return
 		}
 		w := start(t, cfg, s)
-		its := w.(*worker).order.Groups
+		its := w.(*worker).spec.terms.Groups
 		if e := await(t, w); e.Code != 0 || !strings.HasSuffix(output(t, w, work.Stdout), "; talks to itself\n") {
 			t.Errorf("%+v %q %q", e, output(t, w, work.Stdout), output(t, w, work.Stderr))
 		}

@@ -20,7 +20,7 @@ import (
 // What is known of a worker: entries of one file, or files of earlier versions.
 const (
 	markEntry   = "mark"
-	orderEntry  = "spec"
+	specEntry   = "spec"
 	recordEntry = "record"
 	exitEntry   = "exit"
 )
@@ -40,10 +40,9 @@ const (
 // the longest job fit in easily, some times.
 const maxFile = 32 << 20
 
-// order is what the node asks of the supervisor.
-type order struct {
+// terms are what the node adds to a Spec that it starts.
+type terms struct {
 	Version int           `json:"version"`
-	Spec    Spec          `json:"spec"`
 	Socket  string        `json:"socket"` // path of the control socket, which the supervisor inherits
 	Key     string        `json:"key"`    // what a node must know to be heard
 	Grace   time.Duration `json:"grace"`
@@ -57,11 +56,30 @@ type order struct {
 	Quota bool `json:"quota,omitempty"`
 }
 
+// stored is how a Spec lies in Root, for its supervisor and for later nodes.
+type stored struct {
+	terms
+	Spec Spec `json:"spec"`
+}
+
+// note notes what the supervisor is to do.
+func (s *Spec) note() error { return save(s.Root, specEntry, stored{s.terms, *s}) }
+
+// loadSpec reads what Spec.note noted.
+func loadSpec(root string, s *Spec) error { return notesOf(root).loadSpec(s) }
+
+func (n *notes) loadSpec(s *Spec) error {
+	all := stored{s.terms, *s}
+	err := n.load(specEntry, &all)
+	*s, s.terms = all.Spec, all.terms
+	return err
+}
+
 // groupName names the control group of the worker of a root.
 func groupName(root string) string { return filepath.Base(root) }
 
 // record says which processes belong to Root. A node that finds it can connect to
-// Socket with the Key of the order.
+// Socket with the Key of its Spec.
 type record struct {
 	Version    int     `json:"version"`
 	Socket     string  `json:"socket"`

@@ -62,7 +62,7 @@ func TestExitRecordsAreSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := make(unsynced, 2)
-		w := newWorker(order{Spec: Spec{Root: root}}, zerolog.New(told))
+		w := newWorker(Spec{Root: root}, zerolog.New(told))
 		w.finish(work.Exit{})
 		end(w)
 		select {

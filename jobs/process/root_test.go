@@ -128,15 +128,15 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitOutput(t, w, 8)
-	var o order
-	if err := load(root, orderEntry, &o); err != nil {
+	var spec Spec
+	if err := loadSpec(root, &spec); err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Lstat(o.Socket)
-	if err != nil || info.Mode().Type() != os.ModeSocket || !strings.HasPrefix(o.Socket, root+"/") {
-		t.Errorf("socket %s: %v, %v", o.Socket, info, err)
+	info, err := os.Lstat(spec.terms.Socket)
+	if err != nil || info.Mode().Type() != os.ModeSocket || !strings.HasPrefix(spec.terms.Socket, root+"/") {
+		t.Errorf("socket %s: %v, %v", spec.terms.Socket, info, err)
 	}
-	if dir, err := os.Stat(filepath.Dir(o.Socket)); err != nil || dir.Mode().Perm() != 0o700 {
+	if dir, err := os.Stat(filepath.Dir(spec.terms.Socket)); err != nil || dir.Mode().Perm() != 0o700 {
 		t.Errorf("its directory: %v, %v", dir, err)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
@@ -148,7 +148,7 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 	if e := await(t, again); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
-	if _, err := os.Lstat(o.Socket); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(spec.terms.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestRootIsMadeOfItsMark(t *testing.T) {
 // A root can be laid out again without losing what is known of it.
 func TestCleanRootKeeps(t *testing.T) {
 	root := newRoot(t)
-	if err := errors.Join(Note(root, "claim", []byte("mine"), false), Note(root, orderEntry, nil, false), os.WriteFile(filepath.Join(root, "work", "input"), nil, 0o600)); err != nil {
+	if err := errors.Join(Note(root, "claim", []byte("mine"), false), Note(root, specEntry, nil, false), os.WriteFile(filepath.Join(root, "work", "input"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -197,7 +197,7 @@ func TestCleanRootKeeps(t *testing.T) {
 		if owner, err := RootOwner(root); owner != "test" || err != nil {
 			t.Errorf("it is of %q, %v", owner, err)
 		}
-		if claim, err := Noted(root, "claim"); string(claim) != "mine" || err != nil || isNoted(root, orderEntry) {
+		if claim, err := Noted(root, "claim"); string(claim) != "mine" || err != nil || isNoted(root, specEntry) {
 			t.Errorf("noted is %q, %v", claim, err)
 		}
 	}

@@ -94,11 +94,10 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (Worker, error) {
 	if spec.NodeLimit <= 0 {
 		spec.NodeLimit = defaultNodeLimit
 	}
-	o, err := r.command(spec)
-	if err != nil {
+	if err := r.complete(&spec); err != nil {
 		return nil, err
 	}
-	return r.start(o)
+	return r.start(spec)
 }
 
 // errAlone and errAmong are why a worker that is to have no network, or that of its job, is
@@ -110,60 +109,61 @@ var (
 
 // Among implements Worker.
 func (w *worker) Among(addrs []netip.Addr) error {
-	if w.order.Groups.Around == "" || w.order.Groups.Open {
+	if w.spec.terms.Groups.Around == "" || w.spec.terms.Groups.Open {
 		return nil
 	}
-	return w.reach.Change(&w.order.Groups, addrs)
+	return w.reach.Change(&w.spec.terms.Groups, addrs)
 }
 
-// command writes down what the supervisor is to do. It comes before all else that
-// is made for the worker, so that whoever cleans up finds it.
-func (r *Runner) command(spec Spec) (order, error) {
+// complete adds its terms to what the supervisor is to do, and writes that down. It comes before
+// all else that is made for the worker, so that whoever cleans up finds it.
+func (r *Runner) complete(spec *Spec) error {
 	// The name cannot be guessed, and a worker cannot list the directory.
 	socket := filepath.Join(spec.Root, socketPrefix+rand.Text())
-	o := order{Version: protocol, Spec: spec, Socket: socket, Key: rand.Text(), Grace: cmp.Or(spec.Rank.Grace, r.cfg.Grace), Spool: r.cfg.Spool, Counts: true}
+	t := terms{Version: protocol, Socket: socket, Key: rand.Text(), Grace: cmp.Or(spec.Rank.Grace, r.cfg.Grace), Spool: r.cfg.Spool, Counts: true}
 	r.mu.Lock()
-	o.Namespaces, o.Groups = slices.Contains(r.enforces, Namespaces), r.groups
-	o.Quota = slices.Contains(r.enforces, quotas)
+	t.Namespaces, t.Groups = slices.Contains(r.enforces, Namespaces), r.groups
+	t.Quota = slices.Contains(r.enforces, quotas)
 	r.mu.Unlock()
-	if spec.Alone && !o.Namespaces {
-		return order{}, errAlone
+	if spec.Alone && !t.Namespaces {
+		return errAlone
 	}
-	if spec.At != "" && (!o.Namespaces || spec.At != Inside(spec.Root)) {
-		return order{}, fmt.Errorf("%w: its root cannot be seen at %s", ErrSpec, spec.At)
+	if spec.At != "" && (!t.Namespaces || spec.At != Inside(spec.Root)) {
+		return fmt.Errorf("%w: its root cannot be seen at %s", ErrSpec, spec.At)
 	}
 	if a := spec.Among; a != nil {
 		if !slices.Contains(r.Enforces(), NetworkJob) {
-			return order{}, errAmong
+			return errAmong
 		}
 		var err error
-		if o.Groups, err = o.Groups.Of(a.Job); err != nil {
-			return order{}, err
+		if t.Groups, err = t.Groups.Of(a.Job); err != nil {
+			return err
 		}
 	}
 	if spec.PMI != nil {
-		o.Groups = o.Groups.Jointly(spec.Group)
+		t.Groups = t.Groups.Jointly(spec.Group)
 	}
-	if err := save(spec.Root, orderEntry, o); err != nil {
-		return order{}, err
+	spec.terms = t
+	if err := spec.note(); err != nil {
+		return err
 	}
 	if spec.Among != nil {
-		return o, r.reach.Admit(&o.Groups, groupName(spec.Root), spec.Among.Addrs)
+		return r.reach.Admit(&t.Groups, groupName(spec.Root), spec.Among.Addrs)
 	}
-	return o, nil
+	return nil
 }
 
 // start gives a worker to a supervisor, with connections to it, which wait until it is
 // ready.
-func (r *Runner) start(o order) (Worker, error) {
-	w := newWorker(o, r.cfg.Log)
+func (r *Runner) start(spec Spec) (Worker, error) {
+	w := newWorker(spec, r.cfg.Log)
 	w.reach = &r.reach
 	theirs, err := w.pair()
 	if err == nil {
-		w.host, err = r.host(group(&o), filepath.Dir(o.Spec.Root))
+		w.host, err = r.host(spec.supervisor(), filepath.Dir(spec.Root))
 	}
 	if err == nil {
-		err = w.host.adopt(o.Spec.Root, o.Socket, theirs)
+		err = w.host.adopt(spec.Root, spec.terms.Socket, theirs)
 	}
 	for _, f := range theirs {
 		_ = f.Close()
@@ -178,13 +178,13 @@ func (r *Runner) start(o order) (Worker, error) {
 	return w, nil
 }
 
-// group names the supervisor of a worker: one that workers share needs to tell their
+// supervisor names that of a worker: one that workers share needs to tell their
 // processes from each other.
-func group(o *order) string {
-	if o.Spec.Group == "" || !launch.Shared(o.Namespaces, o.Spec.UID) {
-		return o.Spec.Root
+func (s *Spec) supervisor() string {
+	if s.Group == "" || !launch.Shared(s.terms.Namespaces, s.UID) {
+		return s.Root
 	}
-	return groupPrefix + o.Spec.Group
+	return groupPrefix + s.Group
 }
 
 // groupPrefix tells the names of groups from those of roots.
@@ -238,7 +238,7 @@ func (s *Spec) Check() error {
 	if info, err := os.Lstat(s.Work()); err != nil || !info.IsDir() {
 		return bad("%s is not a directory", s.Work())
 	}
-	if !isMissing(s.Root, orderEntry) {
+	if !isMissing(s.Root, specEntry) {
 		return bad("root %s was used before: want a new one for each worker", s.Root)
 	}
 	for _, text := range slices.Concat(s.Args, s.Env) {

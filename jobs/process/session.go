@@ -91,7 +91,7 @@ func (s *keeper) accompany(start *session.Start) (cmd *companion, files server.F
 	if s.tasks != nil {
 		return nil, files, errors.New("a worker of an array runs its tasks alone")
 	}
-	c := s.commandOf(start.Args, mergeEnv(s.order.Spec.Env, start.Env))
+	c := s.commandOf(start.Args, mergeEnv(s.spec.Env, start.Env))
 	c.Memory, c.Terminal = 0, start.Terminal
 	theirs, files, master, err := s.ends(start.Terminal != nil)
 	defer closeFiles(theirs)
@@ -149,8 +149,8 @@ func (s *keeper) ends(terminal bool) (theirs [3]*os.File, ours server.Files, mas
 		}
 		err = unix.SetNonblock(p[0], true)
 		*own, theirs[i] = os.NewFile(uintptr(p[0]), "session"), os.NewFile(uintptr(p[1]), "session")
-		if err == nil && s.order.Spec.RunsAs() { // for /dev/stdout and /dev/stderr
-			err = unix.Fchown(p[1], s.order.Spec.UID, s.order.Spec.GID)
+		if err == nil && s.spec.RunsAs() { // for /dev/stdout and /dev/stderr
+			err = unix.Fchown(p[1], s.spec.UID, s.spec.GID)
 		}
 		if err != nil {
 			return theirs, ours, nil, err

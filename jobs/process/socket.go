@@ -56,12 +56,12 @@ func dialSocket(path string) (conn *net.UnixConn, err error) {
 }
 
 // dial connects to a supervisor and says hello.
-func dial(o order, what message) (*net.UnixConn, error) {
-	conn, err := dialSocket(o.Socket)
+func dial(t terms, what message) (*net.UnixConn, error) {
+	conn, err := dialSocket(t.Socket)
 	if err != nil {
 		return nil, err
 	}
-	if err := greet(conn, o, what); err != nil {
+	if err := greet(conn, t, what); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -74,8 +74,8 @@ var (
 	forBarriers = message{Barriers: true}
 )
 
-func greet(conn net.Conn, o order, what message) error {
-	what.Kind, what.Version, what.Key = kindHello, o.Version, o.Key
+func greet(conn net.Conn, t terms, what message) error {
+	what.Kind, what.Version, what.Key = kindHello, t.Version, t.Key
 	return writeMessage(conn, what)
 }
 
@@ -92,7 +92,7 @@ func hello(conn net.Conn) (message, error) {
 
 // line is what leads from a node to the supervisor of a worker.
 type line struct {
-	order order
+	spec  Spec
 	conn  *net.UnixConn
 	input *input    // nil unless the worker reads standard input
 	link  *pmi.Link // nil unless it meets others at barriers
@@ -107,14 +107,14 @@ func (w *line) pair() (theirs []*os.File, err error) {
 			return nil, err
 		}
 		theirs = append(theirs, end)
-		return conn, greet(conn, w.order, what)
+		return conn, greet(conn, w.spec.terms, what)
 	}
 	w.conn, err = make(message{})
-	if err == nil && w.order.Spec.Stdin {
+	if err == nil && w.spec.Stdin {
 		w.input = &input{}
 		w.input.conn, err = make(forInput)
 	}
-	if err == nil && w.order.Spec.PMI != nil {
+	if err == nil && w.spec.PMI != nil {
 		var conn *net.UnixConn
 		if conn, err = make(forBarriers); conn != nil {
 			w.link = pmi.NewLink(conn)
@@ -126,12 +126,12 @@ func (w *line) pair() (theirs []*os.File, err error) {
 // connect opens what the worker needs of its supervisor: the way of messages, or that of
 // its standard input.
 func (w *line) connect() (err error) {
-	w.conn, err = dial(w.order, message{})
+	w.conn, err = dial(w.spec.terms, message{})
 	return err
 }
 
 func (w *line) connectInput() error {
-	conn, err := dial(w.order, forInput)
+	conn, err := dial(w.spec.terms, forInput)
 	if err == nil {
 		w.input = &input{conn: conn}
 	}
@@ -139,7 +139,7 @@ func (w *line) connectInput() error {
 }
 
 func (w *line) connectBarriers() error {
-	conn, err := dial(w.order, forBarriers)
+	conn, err := dial(w.spec.terms, forBarriers)
 	if err == nil {
 		w.link = pmi.NewLink(conn)
 	}
@@ -196,12 +196,12 @@ const enterEvery = 20 * time.Millisecond
 var errUnknown = errors.New("its supervisor does not know the worker")
 
 func (w *line) enter(ctx context.Context, start *session.Start) (io.ReadWriteCloser, error) {
-	conn, err := dialSocket(w.order.Socket)
+	conn, err := dialSocket(w.spec.terms.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the worker has ended", ErrNotEntered)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	err = writeMessage(conn, message{Kind: kindHello, Version: also, Key: w.order.Key, Also: true})
+	err = writeMessage(conn, message{Kind: kindHello, Version: also, Key: w.spec.terms.Key, Also: true})
 	if err == nil {
 		err = session.NewWriter(conn).Start(start)
 	}

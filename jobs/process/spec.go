@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"zorilla/jobs/launch"
 	"zorilla/jobs/pmi"
 	"zorilla/jobs/session"
 	"zorilla/jobs/work"
@@ -59,18 +60,18 @@ type Spec struct {
 	// Tasks makes the worker run many commands instead of one; nil = one.
 	Tasks *TaskSpec `json:"tasks,omitempty"`
 
-	Sight
-	UID int `json:"uid"` // run as this user and group when >= 0 and the node is root
-	GID int `json:"gid"`
+	launch.Sight // Hide has the node's state, with all Roots in it
+	// At is what the worker, and Env, call Root, where it has namespaces: Inside(Root), or ""
+	// for Root itself.
+	At  string `json:"at,omitempty"`
+	UID int    `json:"uid"` // run as this user and group when >= 0 and the node is root
+	GID int    `json:"gid"`
 	// WorkerAPI: the worker sees the directory of its API socket (jobs/session/workerapi), which is in
 	// Root by then, and the program that uses it (sandbox.ProgramDir). It needs namespaces.
 	WorkerAPI bool `json:"door,omitempty"`
 	// OwnUser: nobody but workers of this job is UID.
 	OwnUser bool `json:"own_user,omitempty"`
 
-	// Alone: the only network of the workers of its group is a loopback interface of
-	// their own. It needs namespaces.
-	Alone bool `json:"alone,omitempty"`
 	// Among: the workers of a job at this node reach each other and these addresses, and
 	// nothing else; nil = what the node does. It needs what Probe calls NetworkJob.
 	Among *Among `json:"among,omitempty"`
@@ -80,6 +81,8 @@ type Spec struct {
 	PMI *pmi.Place `json:"pmi,omitempty"`
 	// Rank is what else such a worker may have of its own.
 	Rank Rank `json:"rank,omitzero"`
+
+	terms terms // of Start
 }
 
 // Shared is a work directory that several workers have together.
@@ -106,20 +109,6 @@ func (s *Spec) SeenWork() string {
 		return filepath.Join(Inside(s.Shared.Root), workDir)
 	}
 	return s.Work()
-}
-
-// Sight is what a worker sees of the files of its machine.
-type Sight struct {
-	// At is what the worker, and Env, call Root, where it has namespaces: Inside(Root), or ""
-	// for Root itself.
-	At     string   `json:"at,omitempty"`
-	Expose []string `json:"expose"` // further paths that the worker may read
-	// Writable are further paths that the worker may read and write, but for those of
-	// Expose below them.
-	Writable []string `json:"writable,omitempty"`
-	// Devices are device files that the worker may use.
-	Devices []string `json:"devices,omitempty"`
-	Hide    []string `json:"hide"` // never open, even if exposed (the node's state, with all Roots in it)
 }
 
 // Rank is what a rank of a parallel program has of its own.

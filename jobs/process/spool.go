@@ -317,7 +317,7 @@ func (s *keeper) boundRoom() (done func()) {
 	over := make(chan struct{})
 	late := (<-chan time.Time)(nil)
 	if end := s.life.wallEnd(); !end.IsZero() {
-		late = time.After(time.Until(end) + s.order.Grace)
+		late = time.After(time.Until(end) + s.spec.terms.Grace)
 	}
 	go func() {
 		select {

@@ -190,17 +190,16 @@ func (s *supervisor) serve(root string, conns []*os.File) {
 	k := &keeper{sup: s, events: make(chan func(time.Time)), terminate: s.terminate, ended: make(chan struct{})}
 	k.control = newControl(k, conns)
 	defer k.control.close()
-	err := load(root, orderEntry, &k.order)
-	if err == nil && (k.order.Version != protocol || k.order.Spec.Root != root) {
+	err := loadSpec(root, &k.spec)
+	if err == nil && (k.spec.terms.Version != protocol || k.spec.Root != root) {
 		err = fmt.Errorf("what is noted in %s is of another version or for another directory", root)
 	}
 	if err != nil {
 		k.control.lament(errors.Join(err, save(root, exitEntry, exitRecord{Version: protocol, Exit: unstarted(err)})))
 		return
 	}
-	o := &k.order
-	k.room = disk.NewRoom(disk.Reserve{Dir: root, Keep: o.Spec.KeepFree}, k.control.progress)
-	k.life = NewLife(&o.Spec, o.Grace)
+	k.room = disk.NewRoom(disk.Reserve{Dir: root, Keep: k.spec.KeepFree}, k.control.progress)
+	k.life = NewLife(&k.spec, k.spec.terms.Grace)
 	exit := k.run(root)
 	exit.Ended = time.Now()
 	var size, acked [2]int64
@@ -209,7 +208,7 @@ func (s *supervisor) serve(root string, conns []*os.File) {
 			size[i], acked[i] = st.size(), st.confirmed()
 		}
 	}
-	_ = os.Remove(o.Socket)
+	_ = os.Remove(k.spec.terms.Socket)
 	rec := exitRecord{Version: protocol, Exit: exit, Stdout: size[0], Stderr: size[1], AckedOut: acked[0], AckedErr: acked[1], Tasks: k.tasks.endedSoFar()}
 	err = k.room.Try(func() error { return save(root, exitEntry, rec) })
 	if err == nil && k.control.current() == nil { // else the node does that, if need be
@@ -264,14 +263,14 @@ func (s *supervisor) enter(k *keeper) error {
 			return err
 		}
 		held := func() *proc.Removed {
-			return removed(filepath.Dir(k.order.Spec.Root), func() []int { return []int{l.PID()} })
+			return removed(filepath.Dir(k.spec.Root), func() []int { return []int{l.PID()} })
 		}
 		id := sync.OnceValues(func() (proc.ID, error) { return proc.Identify(l.PID()) })
 		s.world = &world{launcher: l, id: id, wants: wants, removed: sync.OnceValue(held)}
 	}
 	s.next++
 	s.world.users++
-	s.groups = k.order.Groups
+	s.groups = k.spec.terms.Groups
 	k.world, k.number = s.world, s.next
 	return nil
 }
@@ -319,11 +318,10 @@ func (s *supervisor) prepareSoon() {
 
 // wants is what the launcher is to build.
 func (s *keeper) wants() launch.World {
-	spec := &s.order.Spec
+	spec := &s.spec
 	w := launch.World{
-		Namespaces: s.order.Namespaces, UID: -1, GID: -1, Base: spec.Root,
-		Expose: spec.Expose, Writable: spec.Writable, Devices: spec.Devices, Hide: spec.Hide,
-		Alone: spec.Alone, Among: spec.Among != nil,
+		Namespaces: spec.terms.Namespaces, UID: spec.UID, GID: spec.GID, Base: spec.Root,
+		Sight: spec.Sight, Among: spec.Among != nil,
 	}
 	if w.Namespaces { // of all workers
 		w.Base = filepath.Dir(spec.Root)
@@ -334,11 +332,8 @@ func (s *keeper) wants() launch.World {
 	switch {
 	case w.Namespaces || spec.OwnUser: // the user has no other processes there
 		w.Processes = maxProcesses
-	case s.order.Groups.IsZero():
+	case s.spec.terms.Groups.IsZero():
 		w.Processes, w.Besides = maxProcesses, true
-	}
-	if spec.RunsAs() {
-		w.UID, w.GID = spec.UID, spec.GID
 	}
 	return w
 }
@@ -350,17 +345,17 @@ const maxProcesses = 4096
 
 // commandOf is what the launcher is to run, in the directory of the worker or task.
 func (s *keeper) commandOf(args, env []string) launch.Command {
-	root := s.order.Spec.Seen()
-	work, tmp := s.order.Spec.SeenWork(), filepath.Join(root, tmpDir)
+	root := s.spec.Seen()
+	work, tmp := s.spec.SeenWork(), filepath.Join(root, tmpDir)
 	c := launch.Command{
 		Args: args, Env: env, Dir: work, Write: []string{work, tmp},
-		Memory: s.order.Spec.Memory, Cores: s.order.Spec.Rank.Cores, Together: s.order.Spec.PMI != nil,
+		Memory: s.spec.Memory, Cores: s.spec.Rank.Cores, Together: s.spec.PMI != nil,
 	}
-	c.Root, c.RootAt = s.order.Spec.Root, s.order.Spec.At
-	if d := s.order.Spec.Shared; d != nil && c.RootAt != "" {
+	c.Root, c.RootAt = s.spec.Root, s.spec.At
+	if d := s.spec.Shared; d != nil && c.RootAt != "" {
 		c.Shared, c.SharedAt = d.Root, Inside(d.Root)
 	}
-	if s.order.Spec.WorkerAPI {
+	if s.spec.WorkerAPI {
 		c.Read = []string{filepath.Join(root, workerapi.Dir)}
 	}
 	if s.tasks != nil {

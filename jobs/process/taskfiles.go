@@ -16,7 +16,7 @@ import (
 // finishOutput keeps what is left of a task's output, as far as it may be kept, and reports
 // whether it wrote more than that. Nothing of the task is alive.
 func (t *tasks) finishOutput() (over bool, err error) {
-	if t.s.order.Spec.MaxOutput == 0 {
+	if t.s.spec.MaxOutput == 0 {
 		return false, nil
 	}
 	for _, st := range t.s.streams {
@@ -29,13 +29,13 @@ func (t *tasks) finishOutput() (over bool, err error) {
 
 // overflowed says that a task has written more output than it may.
 func (t *tasks) overflowed(serial int) {
-	t.end(serial, codeKilled, OverOutput(t.s.order.Spec.MaxOutput), unix.SIGKILL)
+	t.end(serial, codeKilled, OverOutput(t.s.spec.MaxOutput), unix.SIGKILL)
 }
 
 // gather finds the files that a task left. One whose files cannot be had has
 // failed.
 func (t *tasks) gather(id int, r *TaskResult) *transfer.Pack {
-	spec := t.s.order.Spec.Tasks
+	spec := t.s.spec.Tasks
 	if len(spec.Outputs) == 0 {
 		return t.gatherLeft(id, spec.Left)
 	}
@@ -137,7 +137,7 @@ func (t *tasks) record(r TaskResult, files *transfer.Pack) error {
 		wrote[1] += r.Files
 	}
 	t.wrote = wrote
-	b := t.s.order.Spec.Tasks.appendResult(nil, r)
+	b := t.s.spec.Tasks.appendResult(nil, r)
 	if err := t.s.room.Try(func() error {
 		n, err := t.results.Write(b)
 		b = b[n:]

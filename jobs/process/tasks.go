@@ -53,11 +53,11 @@ type taskEnd struct {
 
 // newTasks takes what tasks need from Root. The caller is not confined.
 func newTasks(s *keeper, files [3]*os.File) (*tasks, error) {
-	t := &tasks{s: s, numbers: work.NumberTasks(s.order.Spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1), events: make(chan taskEnd, 4)}
+	t := &tasks{s: s, numbers: work.NumberTasks(s.spec.Tasks.IDs), files: files, wake: make(chan struct{}, 1), events: make(chan taskEnd, 4)}
 	t.queue = NewTaskQueue(t.numbers.Count())
-	root := s.order.Spec.Root
+	root := s.spec.Root
 	var err error
-	if name := s.order.Spec.Tasks.Lines; name != "" {
+	if name := s.spec.Tasks.Lines; name != "" {
 		path := filepath.Join(root, linesFile)
 		if err := os.Rename(filepath.Join(root, workDir, name), path); err != nil {
 			return nil, fmt.Errorf("lines of tasks: %w", err)
@@ -66,7 +66,7 @@ func newTasks(s *keeper, files [3]*os.File) (*tasks, error) {
 			return nil, fmt.Errorf("lines of tasks: %w", err)
 		}
 	}
-	if t.dir, err = newTaskDir(&s.order.Spec); err != nil {
+	if t.dir, err = newTaskDir(&s.spec); err != nil {
 		return nil, err
 	}
 	t.pack = bufio.NewWriterSize(packer{t}, packSize)
@@ -148,12 +148,12 @@ func (t *tasks) Gone(use launch.Use) { t.events <- taskEnd{gone: true, use: use}
 
 // Exceeded implements launch.Observer.
 func (t *tasks) Exceeded(serial int) { // aside: who holds mu may await the launcher
-	go t.end(serial, codeKilled, overMemory(t.s.order.Spec.Memory), unix.SIGKILL)
+	go t.end(serial, codeKilled, overMemory(t.s.spec.Memory), unix.SIGKILL)
 }
 
 // overfilled says that the files of a task take more than they may.
 func (t *tasks) overfilled(serial int) {
-	t.end(serial, codeKilled, overDisk(t.s.order.Spec.Disk), unix.SIGKILL)
+	t.end(serial, codeKilled, overDisk(t.s.spec.Disk), unix.SIGKILL)
 }
 
 // current is the latest task.
@@ -174,7 +174,7 @@ func (t *tasks) starved(own bool) {
 
 func (t *tasks) whyStarved(own bool) string {
 	if own {
-		return overMemory(t.s.order.Spec.Memory)
+		return overMemory(t.s.spec.Memory)
 	}
 	return noMemory
 }
@@ -252,7 +252,7 @@ func (t *tasks) do(place int) error {
 	t.mu.Lock()
 	t.runs = false
 	if over && t.killed == 0 {
-		t.killed, t.message = codeKilled, OverOutput(t.s.order.Spec.MaxOutput)
+		t.killed, t.message = codeKilled, OverOutput(t.s.spec.MaxOutput)
 	}
 	halted, killed, message := t.halted, t.killed, t.message
 	t.mu.Unlock()
@@ -285,10 +285,10 @@ func (t *tasks) do(place int) error {
 // await waits for a task's end, and ends what it leaves behind, unless the worker is
 // ended politely: then the supervisor's loop does in time.
 func (t *tasks) await(serial int) (code int, err error) {
-	if limit := t.s.order.Spec.Walltime; limit > 0 {
+	if limit := t.s.spec.Walltime; limit > 0 {
 		why := OverTime(limit)
 		soft := time.AfterFunc(limit, func() { t.end(serial, codeTimeout, why, unix.SIGTERM) })
-		hard := time.AfterFunc(limit+t.s.order.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
+		hard := time.AfterFunc(limit+t.s.spec.terms.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()
 		defer hard.Stop()
 	}
@@ -298,7 +298,7 @@ func (t *tasks) await(serial int) (code int, err error) {
 	if starved, own := t.s.starved(); starved {
 		why = t.whyStarved(own)
 	} else if status != 0 && t.s.overfull() {
-		why = overDisk(t.s.order.Spec.Disk)
+		why = overDisk(t.s.spec.Disk)
 	}
 	t.mu.Lock()
 	if why != "" && t.killed == 0 {
@@ -360,7 +360,7 @@ func (t *tasks) stopped() bool {
 
 // command returns the arguments and the environment of a task.
 func (t *tasks) command(place int) (args, env []string, err error) {
-	spec, id := &t.s.order.Spec, t.numbers.ID(place)
+	spec, id := &t.s.spec, t.numbers.ID(place)
 	args = spec.Args
 	env = append(slices.Clip(spec.Env), "ZORILLA_TASK_ID="+strconv.Itoa(id), "ZORILLA_TASK_COUNT="+strconv.Itoa(t.numbers.Count()))
 	if t.lines == nil {

@@ -155,11 +155,11 @@ func TestNodeComesBackInTime(t *testing.T) {
 	node := nodeOf(t, root, "echo running; exec sleep 1009", time.Second)
 	_ = node.Process.Kill()
 	_ = node.Wait()
-	var o order
-	if err := load(root, orderEntry, &o); err != nil {
+	var spec Spec
+	if err := loadSpec(root, &spec); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := dial(o, message{})
+	conn, err := dial(spec.terms, message{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestCleanRoot(t *testing.T) {
 	})
 	t.Run("that cannot be read", func(t *testing.T) {
 		root := newRoot(t)
-		if err := os.WriteFile(filepath.Join(root, orderEntry), []byte("nonsense"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, specEntry), []byte("nonsense"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := CleanRoot(root, nil); err != nil {

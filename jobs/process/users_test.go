@@ -89,7 +89,7 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 		}
 	}
 	const user = 2100000005
-	if err := giveFiles(&order{Spec: Spec{Root: root, UID: user, GID: user + 1}}); err != nil {
+	if err := (&Spec{Root: root, UID: user, GID: user + 1}).giveFiles(); err != nil {
 		t.Fatal(err)
 	}
 	given := 0
@@ -128,7 +128,7 @@ func TestFilesBecomeTheUsers(t *testing.T) {
 	if err := os.Lchown(work+"/run", 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := giveFiles(&order{Spec: Spec{Root: root, UID: user, GID: user + 1}}); err != nil {
+	if err := (&Spec{Root: root, UID: user, GID: user + 1}).giveFiles(); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Lstat(work + "/run"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {

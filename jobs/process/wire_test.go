@@ -140,8 +140,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	spec.Stdin = true
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 8)
-	var o order
-	if err := load(spec.Root, orderEntry, &o); err != nil {
+	if err := loadSpec(spec.Root, &spec); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -150,10 +149,10 @@ func TestStrangersAreRefused(t *testing.T) {
 	}{
 		"wrong key":   {message{Kind: kindHello, Version: protocol, Key: "guess"}, "wrong key"},
 		"no key":      {message{Kind: kindHello, Version: protocol}, "wrong key"},
-		"other times": {message{Kind: kindHello, Version: protocol + 1, Key: o.Key}, "is not spoken"},
+		"other times": {message{Kind: kindHello, Version: protocol + 1, Key: spec.terms.Key}, "is not spoken"},
 		"rude":        {message{Kind: kindStop}, "hello first"},
 	} {
-		conn, err := dialSocket(o.Socket)
+		conn, err := dialSocket(spec.terms.Socket)
 		if err != nil {
 			t.Fatal(err)
 		}

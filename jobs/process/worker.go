@@ -43,13 +43,13 @@ type worker struct {
 // it was closed: mostly its origin has all of it by then, and the record goes.
 const keepAfter = 100 * time.Millisecond
 
-func newWorker(o order, log zerolog.Logger) *worker {
+func newWorker(spec Spec, log zerolog.Logger) *worker {
 	w := &worker{
-		line: line{order: o}, log: log,
+		line: line{spec: spec}, log: log,
 		done: make(chan struct{}), left: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	w.output.root = o.Spec.Root
-	if o.Spec.Tasks != nil {
+	w.output.root = spec.Root
+	if spec.Tasks != nil {
 		w.feed = &feed{w: w}
 	}
 	return w
@@ -72,18 +72,18 @@ func (w *worker) receive() {
 			if refused = "supervisor: " + m.Text; m.Kind == kindRefused {
 				refused = "supervisor refused its node: " + m.Text
 			}
-			w.log.Warn().Str("root", w.order.Spec.Root).Msg(refused)
+			w.log.Warn().Str("root", w.spec.Root).Msg(refused)
 		}
 	}
 	why := refused
 	var rec exitRecord
-	known := !isClosed(w.left) && load(w.order.Spec.Root, exitEntry, &rec) == nil
+	known := !isClosed(w.left) && load(w.spec.Root, exitEntry, &rec) == nil
 	if !known && refused == "" && !w.hasRecord() {
 		if why = w.awaitEnd(); why == "" { // left
 			return
 		}
 	}
-	_ = os.Remove(w.order.Socket)
+	_ = os.Remove(w.spec.terms.Socket)
 	exit := rec.Exit
 	if known {
 		w.setCounts(rec)
@@ -108,7 +108,7 @@ func (w *worker) finish(exit work.Exit) {
 // syncExit makes the exit record durable, if there is one, and returns when that is done.
 func (w *worker) syncExit() {
 	w.kept.Do(func() {
-		if err := keepExit(w.order.Spec.Root); err != nil {
+		if err := keepExit(w.spec.Root); err != nil {
 			w.log.Warn().Err(err).Msg("sync how a worker ended")
 		}
 	})
@@ -117,8 +117,8 @@ func (w *worker) syncExit() {
 // awaitEnd waits, when the connection has ended, for the exit record or the end of the
 // supervisor, and says what is known of that, or "" if the worker was left before.
 func (w *worker) awaitEnd() string {
-	ended := awaitSupervisor(w.order.Spec.Root, func() bool { return isClosed(w.left) })
-	if isGone(w.order.Spec.Root) {
+	ended := awaitSupervisor(w.spec.Root, func() bool { return isClosed(w.left) })
+	if isGone(w.spec.Root) {
 		return "its directory was removed"
 	}
 	if w.host != nil && ended && !w.hasRecord() {
@@ -139,7 +139,7 @@ func (w *worker) awaitEnd() string {
 // killed or failed, and what it looked after goes too; if it said so itself the worker is
 // over, and others may be left to it.
 func (w *worker) verdict(why string, over bool) work.Exit {
-	root := w.order.Spec.Root
+	root := w.spec.Root
 	var rec exitRecord
 	err := load(root, exitEntry, &rec)
 	if err == nil {
@@ -160,13 +160,13 @@ func (w *worker) verdict(why string, over bool) work.Exit {
 }
 
 func (w *worker) hasRecord() bool {
-	return isNoted(w.order.Spec.Root, exitEntry) && !isClosed(w.left)
+	return isNoted(w.spec.Root, exitEntry) && !isClosed(w.left)
 }
 
 // hasEnded takes the exit record, if there is one.
 func (w *worker) hasEnded() bool {
 	var rec exitRecord
-	if load(w.order.Spec.Root, exitEntry, &rec) != nil {
+	if load(w.spec.Root, exitEntry, &rec) != nil {
 		return false
 	}
 	w.setCounts(rec)
@@ -234,7 +234,7 @@ func (w *worker) send() {
 			return
 		}
 		w.mu.Lock()
-		due := w.outbox.drain(w.output.acked, min(w.order.Spool/8, 1<<20))
+		due := w.outbox.drain(w.output.acked, min(w.spec.terms.Spool/8, 1<<20))
 		w.mu.Unlock()
 		for _, m := range due {
 			if writeMessage(w.conn, m) != nil {
@@ -299,7 +299,7 @@ func (w *worker) Ack(stdout, stderr int64) {
 // Heard tells the supervisor only often enough for its limit.
 func (w *worker) Heard() {
 	w.mu.Lock()
-	due := w.outbox.heardAt(time.Now(), w.order.Spec.OrphanLimit)
+	due := w.outbox.heardAt(time.Now(), w.spec.OrphanLimit)
 	w.mu.Unlock()
 	if due {
 		w.poke()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"zorilla/internal/needs"
+	"zorilla/jobs/launch"
 	"zorilla/jobs/process"
 )
 
@@ -57,7 +58,7 @@ func TestProgramsAreLookedAtAsTheirWorkersDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := process.Spec{Root: root, UID: -1, GID: -1, Sight: process.Sight{Expose: []string{at("shown"), at("closed"), at("state")}, Hide: []string{at("state")}}}
+	p := process.Spec{Root: root, UID: -1, GID: -1, Sight: launch.Sight{Expose: []string{at("shown"), at("closed"), at("state")}, Hide: []string{at("state")}}}
 	if os.Geteuid() == 0 {
 		p.UID, p.GID = 65534, 65534
 	}
