@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"maps"
 	"slices"
 
 	"zorilla/jobs/internal/participant"
@@ -30,15 +29,3 @@ func (c *Config) closes() bool {
 
 // spaces reports whether workers have namespaces.
 func (c *Config) spaces() bool { return slices.Contains(c.Runner.Enforces(), process.Namespaces) }
-
-// addGPUs adds the variables by which the usual libraries find the worker's own GPUs; one that
-// asked for none finds none. The worker may write to some paths of the machine.
-func (c *Config) addGPUs(env map[string]string, e *participant.DoRun, paths []string) {
-	if c.Self.GPUs == 0 {
-		return
-	}
-	maps.Copy(env, c.GPUs.Variables(e.Claim.GPUs, c.shownGPUs(e, paths)))
-	for _, dir := range c.GPUs.Programs() {
-		env["PATH"] += ":" + dir
-	}
-}

@@ -20,7 +20,6 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/launch"
 	"zorilla/jobs/mpi"
-	"zorilla/jobs/pmi"
 	"zorilla/jobs/process"
 	"zorilla/vicinity"
 )
@@ -108,44 +107,34 @@ func (g *program) install(root, at string) (mpi.Libraries, error) {
 	return l.In(at), err
 }
 
-// rank makes a worker a rank of an MPI program, and adds to its environment what that
-// finds there.
-func (x *parallel) rank(p *process.Spec, c *participant.ClaimRecord, start *wire.Start, ranks []int, env map[string]string) error {
-	spec := &c.Spec
-	if !spec.MPI {
-		return nil
-	}
-	g := x.program(c.Job)
+// gangName names the ranks that run together, which are others after each new start.
+func (b *beginning) gangName() string {
+	return string(b.Claim.Job) + "/" + strconv.Itoa(b.replica) + "/" + strconv.FormatInt(b.Claim.Start.Epoch, 10)
+}
+
+// variables are what a rank of an MPI program finds besides the environment that it has so far,
+// but for those that its user has set.
+func (x *parallel) variables(b *beginning, p *process.Spec, env map[string]string) (map[string]string, error) {
+	g := x.program(b.Claim.Job)
 	g.once.Do(func() { g.look(p, env) })
 	if g.err != nil {
-		return g.err
+		return nil, g.err
 	}
 	libraries, err := g.install(p.Root, filepath.Join(p.Seen(), "tmp"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rank, replica := spec.RankOf(c.Rank)
-	local, localSize := x.place(spec, *start, c.Rank, ranks)
-	name := string(c.Job) + "/" + strconv.Itoa(replica) + "/" + strconv.FormatInt(c.Start.Epoch, 10)
-	p.Rank = process.Rank{Grace: participant.GangGrace, Cores: c.Cores}
-	p.NodeLimit = heartbeat.Silence // without its node the gang is lost
-	p.PMI = &pmi.Place{Rank: rank, Size: start.Size, Nodes: numbers(start), Name: name}
 	r := mpi.Rank{
-		Kind: g.found.Kind, Rank: rank, Size: start.Size, LocalRank: local, LocalSize: localSize, Hosts: max(1, len(start.Hosts)),
-		Job: name, FD: process.PMIFD, Libraries: libraries, Busy: max(localSize, x.cfg.Self.Slots) > runtime.NumCPU(),
-		Memory: slices.Contains(x.cfg.Runner.Enforces(), process.Namespaces) && launch.Shared(true, p.UID),
+		Kind: g.found.Kind, Rank: b.rank, Size: b.start.Size, LocalRank: b.local, LocalSize: b.localSize, Hosts: max(1, len(b.start.Hosts)),
+		Job: b.gangName(), FD: process.PMIFD, Libraries: libraries, Busy: max(b.localSize, x.cfg.Self.Slots) > runtime.NumCPU(),
+		Memory: x.cfg.spaces() && launch.Shared(true, p.UID), Interface: b.face,
 	}
-	if x.interfaces != nil {
-		var addr string
-		addr, r.Interface = x.interfaces.between(x.cfg.Self.ID, start.Hosts)
-		if ip, err := netip.ParseAddr(addr); err == nil {
-			r.Address = x.interfaces.network(ip)
-		}
+	if ip, err := netip.ParseAddr(b.addr); err == nil {
+		r.Address = x.interfaces.network(ip)
 	}
-	added := r.Environment()
-	maps.DeleteFunc(added, func(name, _ string) bool { _, own := spec.Env[name]; return own })
-	maps.Copy(env, added)
-	return nil
+	found := r.Environment()
+	maps.DeleteFunc(found, func(name, _ string) bool { _, own := b.Claim.Spec.Env[name]; return own })
+	return found, nil
 }
 
 // numbers tells at which node each rank is, by their place in the table; nil = it is not

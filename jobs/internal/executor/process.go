@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +13,12 @@ import (
 
 	"zorilla/internal/atomicfile"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/heartbeat"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/pmi"
 	"zorilla/jobs/process"
+	"zorilla/transfer"
 )
 
 // handle is a worker's process.
@@ -49,11 +54,10 @@ func (x *Executor) start(root string, e *participant.DoRun, since time.Time) (pr
 	if err := e.Claim.Write(root); err != nil {
 		return nil, err
 	}
-	spec, err := x.processSpec(root, e)
+	spec, err := x.processSpec(root, newBeginning(e, x.cfg.Self.ID, x.interfaces))
 	if err != nil {
 		return nil, err
 	}
-	spec.WorkerAPI = x.sockets.has(&e.Claim.Spec)
 	if err := x.sockets.open(root, e.Worker, &e.Claim.Spec); err != nil {
 		return nil, err
 	}
@@ -64,6 +68,94 @@ func (x *Executor) start(root string, e *participant.DoRun, since time.Time) (pr
 		}
 	}
 	return x.cfg.Runner.Start(context.Background(), spec)
+}
+
+// processSpec says what the supervisor is to run in a root.
+func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) {
+	c, spec := &b.Claim, &b.Claim.Spec
+	p, err := x.cfg.confined(string(c.Job), process.Spec{
+		Root: root, Args: spec.Args, Stdin: spec.Stdin && b.rank == 0, WorkerAPI: x.sockets.has(spec),
+		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
+	})
+	if err != nil {
+		return p, err
+	}
+	if p.Expose, p.Writable, err = x.cfg.shown(c.Job.Origin() == x.cfg.Self.ID, spec.Mounts); err != nil {
+		return p, err
+	}
+	p.Alone, p.Among = spec.Net == jobs.NetNone, x.fences.around(c)
+	if x.cfg.spaces() {
+		p.At = process.Inside(root)
+	}
+	p.Expose = append(p.Expose, x.cfg.GPUs.Libraries()...)
+	if len(c.GPUs) > 0 {
+		p.Devices = x.cfg.GPUs.Devices(x.cfg.shownGPUs(b.DoRun, p.Writable))
+	}
+	p.Shared = x.sharing.config(participant.WorkerID{Job: c.Job, RankAttempt: c.RankAttempt})
+	if a := spec.Array; a != nil {
+		p.Tasks = &process.TaskSpec{IDs: a.Tasks, Outputs: spec.Globs()}
+		if len(spec.Outputs) == 0 && x.cfg.takesLeft(c.Job.Origin()) {
+			p.Tasks.Left = &process.LeftLimit{Files: jobs.MaxLeftFiles, Bytes: jobs.MaxLeftBytes, All: jobs.MaxTasksLeft}
+		}
+		if a.Lines {
+			p.Tasks.Lines = jobs.ArrayLines
+		}
+	} else { // tasks do not know of each other
+		p.Group = string(c.Job)
+		if err := x.tables.give(root, c.Job, wire.HostFile(b.start.Hosts), b.start.Epoch); err != nil {
+			return p, err
+		}
+	}
+	if spec.MPI {
+		p.Rank = process.Rank{Grace: participant.GangGrace, Cores: c.Cores}
+		p.NodeLimit = heartbeat.Silence // without its node the gang is lost
+		p.PMI = &pmi.Place{Rank: b.rank, Size: b.start.Size, Nodes: numbers(&b.start), Name: b.gangName()}
+	}
+	p.Env, err = x.environment(b, &p)
+	return p, err
+}
+
+// shown returns what a worker is shown that asks for mounts, as the owner wants it now:
+// perhaps no longer as when the job was offered its slots.
+func (w *Workers) shown(own bool, mounts []string) (read, write []string, err error) {
+	var l jobs.Limits
+	if w.Limits != nil {
+		l = w.Limits()
+	}
+	all, missing := l.Grant(own, mounts)
+	if missing != "" {
+		return nil, nil, fmt.Errorf("%s %s", wire.ReasonMount, missing)
+	}
+	read, write = all.Split()
+	return read, write, nil
+}
+
+// confined adds what holds for all workers of this node, and the user of a job.
+func (c *Config) confined(job string, p process.Spec) (process.Spec, error) {
+	p.NodeLimit, p.OrphanLimit = max(c.NodeLimit, leastNodeLimit), c.OrphanLimit
+	p.Hide, p.UID, p.GID = []string{c.State, c.Dir}, -1, -1
+	if u := c.RunAs; u != nil {
+		p.UID, p.GID = u.UID, u.GID
+	}
+	if c.Users == nil {
+		return p, nil
+	}
+	n, err := c.Users.Number(job, p.Root)
+	p.UID, p.GID, p.OwnUser = n, n, true
+	return p, err
+}
+
+// leastNodeLimit is for workers that end with their node: it must have the
+// time to connect to them.
+const leastNodeLimit = 2 * time.Second
+
+// owner returns whose the input files of a worker are; nil = this node's, or that is not known yet.
+func (x *Executor) owner(id participant.WorkerID) *transfer.Owner {
+	p, err := x.cfg.confined(string(id.Job), process.Spec{Root: x.root(id)})
+	if err != nil || !p.RunsAs() {
+		return nil
+	}
+	return &transfer.Owner{UID: p.UID, GID: p.GID}
 }
 
 // adopt goes on with a process that an earlier life of this node has started.

@@ -22,36 +22,59 @@ func listens(id participant.WorkerID, spec *jobs.Spec) bool {
 	return rank == 0 && spec.Array == nil && spec.Net != jobs.NetNone
 }
 
-// rendezvous is what torch's programs want to know. The names are those of torchrun, whose
-// groups are nodes, and whose roles are all the same.
-func rendezvous(self vicinity.ID, start wire.Start, rank, local, localSize int) map[string]string {
-	group := slices.IndexFunc(start.Hosts, func(h wire.Host) bool { return h.Node == self })
-	size, worker := strconv.Itoa(start.Size), strconv.Itoa(rank)
-	return map[string]string{
-		"RANK": worker, "WORLD_SIZE": size,
-		"LOCAL_RANK": strconv.Itoa(local), "LOCAL_WORLD_SIZE": strconv.Itoa(localSize),
-		"GROUP_RANK": strconv.Itoa(max(0, group)), "GROUP_WORLD_SIZE": strconv.Itoa(max(1, len(start.Hosts))),
-		"ROLE_RANK": worker, "ROLE_WORLD_SIZE": size,
-		"MASTER_ADDR": wire.MasterOf(start), "MASTER_PORT": strconv.Itoa(start.MasterPort()),
-	}
+// beginning is a worker that is about to be started, with its place in its job.
+type beginning struct {
+	*participant.DoRun
+	start            wire.Start // as its replica sees it
+	rank, replica    int
+	local, localSize int    // its place among the ranks of its job at this node, and how many there are
+	addr, face       string // of this machine, by which the job's other nodes reach it; "" = not known
 }
 
-// setEnv adds by which interface a job's other nodes reach this one, and where what runs here
-// finds a rank 0 that is here, too. A nil *interfaces adds nothing.
-func (n *interfaces) setEnv(env map[string]string, self vicinity.ID, hosts []wire.Host) {
-	if n == nil {
-		return
+// newBeginning finds out the place of a worker. A nil *interfaces knows none.
+func newBeginning(e *participant.DoRun, self vicinity.ID, faces *interfaces) *beginning {
+	spec := &e.Claim.Spec
+	b := &beginning{DoRun: e, start: e.Claim.Start.OfReplica(spec, e.Claim.Rank)}
+	b.rank, b.replica = spec.RankOf(e.Claim.Rank)
+	here := append([]int{b.rank}, e.Ranks...) // and those that the table knows of
+	for _, h := range b.start.Hosts {
+		if h.Node == self {
+			here = append(here, h.Ranks...)
+		}
 	}
-	at, name := n.between(self, hosts)
-	if name == "" {
-		return
+	slices.Sort(here)
+	here = slices.Compact(here)
+	b.local, b.localSize = slices.Index(here, b.rank), len(here)
+	if faces != nil {
+		b.addr, b.face = faces.between(self, b.start.Hosts)
+	}
+	return b
+}
+
+// rendezvous is what torch's programs want to know. The names are those of torchrun, whose
+// groups are nodes, and whose roles are all the same. A rank 0 that is here, too, is found by the
+// address that this machine has itself.
+func (b *beginning) rendezvous(self vicinity.ID) map[string]string {
+	hosts := b.start.Hosts
+	group := slices.IndexFunc(hosts, func(h wire.Host) bool { return h.Node == self })
+	size, worker := strconv.Itoa(b.start.Size), strconv.Itoa(b.rank)
+	env := map[string]string{
+		"RANK": worker, "WORLD_SIZE": size,
+		"LOCAL_RANK": strconv.Itoa(b.local), "LOCAL_WORLD_SIZE": strconv.Itoa(b.localSize),
+		"GROUP_RANK": strconv.Itoa(max(0, group)), "GROUP_WORLD_SIZE": strconv.Itoa(max(1, len(hosts))),
+		"ROLE_RANK": worker, "ROLE_WORLD_SIZE": size,
+		"MASTER_ADDR": wire.MasterOf(b.start), "MASTER_PORT": strconv.Itoa(b.start.MasterPort()),
+	}
+	if b.face == "" {
+		return env
 	}
 	if slices.ContainsFunc(hosts, func(h wire.Host) bool { return h.Node == self && slices.Contains(h.Ranks, 0) }) {
-		env["MASTER_ADDR"] = at
+		env["MASTER_ADDR"] = b.addr
 	}
 	for _, library := range []string{"GLOO", "NCCL", "TP"} {
-		env[library+"_SOCKET_IFNAME"] = name
+		env[library+"_SOCKET_IFNAME"] = b.face
 	}
+	return env
 }
 
 // between returns the address of this machine that a job's workers at other nodes

@@ -27,7 +27,17 @@ func told(t *testing.T, book *ports.Book, spec jobs.Spec, rank int, hosts ...wir
 		loop.New(zerolog.Nop()), &participant.Participant{})
 	spec.Min, spec.Max = 4, 4
 	start := wire.Start{Job: wiretest.Job, Size: 4, Hosts: hosts}
-	return x.environment(&participant.DoRun{Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}}, &process.Spec{Root: "/root"}, start)
+	b := newBeginning(&participant.DoRun{Claim: participant.ClaimRecord{Job: wiretest.Job, RankAttempt: wiretest.RA(rank, 1), Spec: spec, Start: &start}}, x.cfg.Self.ID, x.interfaces)
+	list, err := x.environment(b, &process.Spec{Root: "/root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, v := range list {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	return env
 }
 
 func want(t *testing.T, env map[string]string, list string) {

@@ -47,7 +47,7 @@ func TestWorkersAreShownWhatTheOwnerShows(t *testing.T) {
 		}
 		spec := jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1, Array: &jobs.Array{}, Access: jobs.Access{Mounts: c.mounts}}
 		claim := participant.ClaimRecord{Job: jobs.ID("aaaaa").At(c.origin), RankAttempt: wiretest.RA(0, 1), Spec: spec, Start: &wire.Start{}}
-		p, err := x.processSpec(root+"/worker", &participant.DoRun{Claim: claim})
+		p, err := x.processSpec(root+"/worker", newBeginning(&participant.DoRun{Claim: claim}, self, nil))
 		read, write := limits.Exposed().Split()
 		if err == nil && (p.Tasks.Left != nil) != (c.origin == self) {
 			t.Errorf("%+v: of what tasks leave it takes along %+v, for an origin of an earlier version", c, p.Tasks.Left)

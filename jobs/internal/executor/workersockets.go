@@ -3,14 +3,12 @@ package executor
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/process"
-	"zorilla/jobs/sandbox"
 	"zorilla/jobs/session/workerapi"
 )
 
@@ -70,16 +68,4 @@ func (d *workerSockets) close(id participant.WorkerID) {
 	defer d.mu.Unlock()
 	d.here[id].Close()
 	delete(d.here, id)
-}
-
-// setEnv puts the path of its socket into the environment of a worker, and the program that uses
-// the socket on its PATH, if the worker sees that.
-func (d *workerSockets) setEnv(env map[string]string, root string, spec *jobs.Spec, shown ...string) {
-	if !d.has(spec) {
-		return
-	}
-	env[workerapi.Variable] = filepath.Join(root, workerapi.Dir, workerapi.Name)
-	if sandbox.HasProgram(shown...) {
-		env["PATH"] += ":" + sandbox.ProgramDir
-	}
 }
