@@ -2,6 +2,7 @@ package launch
 
 import (
 	"maps"
+	"reflect"
 	"testing"
 
 	"zorilla/internal/codec"
@@ -22,5 +23,19 @@ func TestReportOfUse(t *testing.T) {
 	var heard report
 	if err := codec.Unmarshal(codec.MustMarshal(want), &heard); err != nil || heard != told {
 		t.Errorf("heard %+v, %v", heard, err)
+	}
+}
+
+// A launcher reads each message as a Command, also the head of one that is sent alone.
+func TestHeadsAreReadAsCommands(t *testing.T) {
+	killed, ran := head{Op: opKill, Number: 2, Sidecar: 3}, Command{head: head{Op: opRun, Number: 7}, Args: []string{"prog"}, Memory: 5}
+	for _, c := range []struct {
+		sent any
+		want Command
+	}{{killed, Command{head: killed}}, {&ran, ran}} {
+		var heard Command
+		if err := codec.Unmarshal(codec.MustMarshal(c.sent), &heard); err != nil || !reflect.DeepEqual(heard, c.want) {
+			t.Errorf("heard %+v, %v, want %+v", heard, err, c.want)
+		}
 	}
 }

@@ -59,6 +59,22 @@ func TestTorchFindsItsPlace(t *testing.T) {
 		ZORILLA_SLOTS=3 OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3 NUMEXPR_NUM_THREADS=3 BLIS_NUM_THREADS=3`)
 }
 
+// Which ranks are at a node the table may not know yet, and the node may not for those that ended.
+func TestPlaceAmongTheRanksOfANode(t *testing.T) {
+	self, spec := jobtest.Node(1), jobs.Spec{Min: 8, Max: 8}
+	start := wire.Start{Size: 8, Hosts: []wire.Host{{Node: jobtest.Node(2), Ranks: []int{0, 3}}, {Node: self, Ranks: []int{1, 2, 5}}}}
+	for _, c := range []struct {
+		here        []int
+		rank        int
+		local, size int
+	}{{nil, 5, 2, 3}, {[]int{4, 5}, 5, 3, 4}, {[]int{6}, 6, 3, 4}, {nil, 7, 3, 4}, {[]int{4, 7}, 1, 0, 5}} {
+		b := newBeginning(&participant.DoRun{Claim: participant.ClaimRecord{RankAttempt: wiretest.RA(c.rank, 1), Spec: spec, Start: &start}, Ranks: c.here}, self, nil)
+		if b.local != c.local || b.localSize != c.size {
+			t.Errorf("%+v: it is %d of %d", c, b.local, b.localSize)
+		}
+	}
+}
+
 // What users say counts, also of what would contradict it.
 func TestUsersSayHowManyThreads(t *testing.T) {
 	env := told(t, nil, jobs.Spec{Slots: 2, Env: map[string]string{"OMP_NUM_THREADS": "7", "MASTER_PORT": "1234"}}, 0)
