@@ -48,7 +48,6 @@ var excused = map[string]int{
 	"jobs/internal/primary.Primary actions": 58,
 	"jobs/process/workertest.suite actions": 66, // each is a test
 	"node/api/apitest.Fake actions":         62, // all of node/api.Service, and what a test sets
-	"transfer.DirStore actions":             53,
 }
 
 // figure is what was counted, and the budget for it.

@@ -11,18 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Expect implements WholeFiles.
-func (s *DirStore) Expect(m *Manifest, writeBack bool) (done func()) {
-	return assembler{s}.expect(m, writeBack)
-}
-
-// assembler is a DirStore while it does something with assembled files.
-type assembler struct{ *DirStore }
-
 const assembled = "assembled"
 
 // home is where a file is that no worker has.
-func (s assembler) home(name string) string {
+func (s *directory) home(name string) string {
 	at := filepath.Join(s.dir, assembled, name)
 	if abs, err := filepath.Abs(at); err == nil {
 		return abs
@@ -30,7 +22,8 @@ func (s assembler) home(name string) string {
 	return at // which Check refuses
 }
 
-func (s assembler) expect(m *Manifest, writeBack bool) (done func()) {
+// Expect implements WholeFiles.
+func (s *directory) Expect(m *Manifest, writeBack bool) (done func()) {
 	var all []*backing
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.bundle == nil && len(e.Chunks) > 1 {
@@ -51,7 +44,7 @@ func (s assembler) expect(m *Manifest, writeBack bool) (done func()) {
 }
 
 // expected returns the file of an entry that chunks are missing of.
-func (s assembler) expected(e *Entry) *backing {
+func (s *directory) expected(e *Entry) *backing {
 	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
 	s.mu.Lock()
@@ -78,7 +71,7 @@ func (s assembler) expected(e *Entry) *backing {
 }
 
 // recheck looks whether somebody else has written to a file of the store.
-func (s assembler) recheck(key Hash) {
+func (s *directory) recheck(key Hash) {
 	s.mu.Lock()
 	c := s.index.whole[key]
 	if c == nil || !c.own.made || c.own.busy() {
@@ -98,7 +91,7 @@ func (s assembler) recheck(key Hash) {
 }
 
 // fill writes a blob to its places. It reports false if it has none.
-func (s assembler) fill(h Hash, data []byte) (bool, error) {
+func (s *directory) fill(h Hash, data []byte) (bool, error) {
 	s.mu.Lock()
 	var places []chunkPlace
 	for _, p := range s.index.expected[h] {
@@ -124,7 +117,7 @@ func (s assembler) fill(h Hash, data []byte) (bool, error) {
 }
 
 // put writes a chunk to a file that is not given away now.
-func (s assembler) put(p chunkPlace, data []byte) error {
+func (s *directory) put(p chunkPlace, data []byte) error {
 	if err := s.make(p.of); err != nil {
 		return err
 	}
@@ -142,7 +135,7 @@ func (s assembler) put(p chunkPlace, data []byte) error {
 }
 
 // make makes the file, if it is not there.
-func (s assembler) make(c *backing) error {
+func (s *directory) make(c *backing) error {
 	a := c.own
 	a.moves.Lock()
 	defer a.moves.Unlock()
@@ -173,7 +166,7 @@ func (s assembler) make(c *backing) error {
 }
 
 // endFetch is for the end of a fetch.
-func (s assembler) endFetch(c *backing) {
+func (s *directory) endFetch(c *backing) {
 	c.own.moves.Lock()
 	defer c.own.moves.Unlock()
 	info, err := os.Lstat(c.Path)
@@ -196,7 +189,7 @@ func (s assembler) endFetch(c *backing) {
 }
 
 // load notes what an earlier life has written down of an assembled file, if that is there.
-func (s assembler) load(c *backing) (known bool) {
+func (s *directory) load(c *backing) (known bool) {
 	if filepath.Base(c.Path) == c.name {
 		c.Path = s.home(c.name) // wherever the store was then
 	} else {
@@ -230,7 +223,7 @@ func (s assembler) load(c *backing) (known bool) {
 }
 
 // clear removes files that nothing is known of.
-func (s assembler) clear(known map[string]bool) {
+func (s *directory) clear(known map[string]bool) {
 	names, _ := os.ReadDir(filepath.Join(s.dir, assembled)) // none is well
 	for _, n := range names {
 		if !known[n.Name()] {
@@ -241,7 +234,7 @@ func (s assembler) clear(known map[string]bool) {
 
 // punch gives back the room of blobs that were evicted from files that have others. The
 // caller holds no claim.
-func (s assembler) punch() {
+func (s *directory) punch() {
 	s.mu.Lock()
 	holes := s.index.holes
 	s.index.holes = nil
@@ -258,7 +251,7 @@ func punchHole(f *os.File, at, length int64) error {
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, length)
 }
 
-func (s assembler) punchOne(o hole) {
+func (s *directory) punchOne(o hole) {
 	c := o.from
 	c.own.moves.Lock()
 	defer c.own.moves.Unlock()

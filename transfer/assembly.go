@@ -9,7 +9,7 @@ import (
 
 // assembly is what an assembled file is besides a backing file: a file of the store in which
 // the chunks of a large file have their places, whenever they come. A worker that needs the
-// whole of it may get the file itself (assembler.give), and the store takes it back.
+// whole of it may get the file itself (DirStore.Give), and the store takes it back.
 //
 // All but what locks itself is guarded by the lock of the store.
 type assembly struct {

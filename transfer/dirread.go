@@ -23,7 +23,7 @@ type spot struct {
 }
 
 // spot returns where to read a blob: a file of the store is better than one of others.
-func (s *DirStore) spot(h Hash) (spot, bool) {
+func (s *directory) spot(h Hash) (spot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it := s.index.items[h]
@@ -72,7 +72,7 @@ func (s *DirStore) getClaimed(h Hash, buf []byte) ([]byte, error) {
 		if p.from == nil {
 			return nil, s.damaged(h, err)
 		}
-		if (assembler{s}).moved(h, p) {
+		if s.moved(h, p) {
 			continue
 		}
 		if p.from.own != nil && mayPass(err) {

@@ -22,14 +22,20 @@ import (
 // One process at a time may use the directory. No lock is held during I/O:
 // whoever writes or deletes the file of a blob holds the claim on that blob.
 type DirStore struct {
-	dir   string
+	directory
 	temp  string
-	notes noteDir
 	write func(h Hash, data []byte) error // to its place; a seam for tests of full disks
 	open  func(name string) (fs.File, error)
 	sync  func(name string) error // a file or a directory
 	room  func(have, more int64) error
+}
 
+// directory is what a store has in its directory: where the bytes of each blob are, in a file of their
+// own, in an assembled one or in one of others, and how files come, leave and are written down. It reads
+// and writes no bytes of blobs but those that have their places in assembled files.
+type directory struct {
+	dir    string
+	notes  noteDir
 	claims claims
 
 	catalog
@@ -41,10 +47,10 @@ var _ PinStore = (*DirStore)(nil)
 // blobs that nobody pins; 0 means DefaultCache. It does no I/O.
 func NewDirStore(dir string, limit int64) *DirStore {
 	temp := filepath.Join(dir, "tmp")
-	s := &DirStore{
-		dir: dir, temp: temp, notes: noteDir{filepath.Join(dir, "files"), temp},
+	s := &DirStore{temp: temp, directory: directory{
+		dir: dir, notes: noteDir{filepath.Join(dir, "files"), temp},
 		claims: claims{of: make(map[Hash]chan struct{})}, catalog: newCatalog(limit),
-	}
+	}}
 	s.write, s.room = s.writeFile, func(int64, int64) error { return nil }
 	s.open, s.sync = func(name string) (fs.File, error) { return os.Open(name) }, atomicfile.Sync
 	return s
@@ -56,7 +62,7 @@ func Reserve(s *DirStore, room func(have, more int64) error) { s.room = room }
 
 const algorithm = "sha256"
 
-func (s *DirStore) file(h Hash) string {
+func (s *directory) file(h Hash) string {
 	digits := hex.EncodeToString(h[:])
 	return filepath.Join(s.dir, algorithm, digits[:2], digits)
 }
@@ -95,11 +101,11 @@ func (s *DirStore) Open() error {
 			s.mu.Unlock()
 			continue
 		}
-		if known[o.name] = (assembler{s}).load(o); !known[o.name] {
+		if known[o.name] = s.load(o); !known[o.name] {
 			s.notes.remove(o)
 		}
 	}
-	assembler{s}.clear(known)
+	s.clear(known)
 	return nil
 }
 
@@ -142,7 +148,7 @@ func scan(top string) ([]foundFile, error) {
 }
 
 // StartEviction implements PinStore.
-func (s *DirStore) StartEviction() {
+func (s *directory) StartEviction() {
 	s.mu.Lock()
 	s.index.start()
 	s.mu.Unlock()
@@ -189,7 +195,7 @@ func (s *DirStore) putOnce(h Hash, data []byte) error {
 	if err := s.room(0, int64(len(data))); err != nil {
 		return err
 	}
-	if placed, err := (assembler{s}).fill(h, data); placed {
+	if placed, err := s.fill(h, data); placed {
 		return err
 	}
 	if err := s.write(h, data); err != nil {
@@ -260,7 +266,7 @@ func (s *DirStore) Sync(hashes ...Hash) error {
 }
 
 // Unpin implements Pinner.
-func (s *DirStore) Unpin(owner string) {
+func (s *directory) Unpin(owner string) {
 	s.mu.Lock()
 	s.index.unpin(owner)
 	s.mu.Unlock()
@@ -269,7 +275,7 @@ func (s *DirStore) Unpin(owner string) {
 }
 
 // Discard implements Pinner.
-func (s *DirStore) Discard(owner string) {
+func (s *directory) Discard(owner string) {
 	s.mu.Lock()
 	victims := s.index.discard(owner)
 	s.mu.Unlock()
@@ -278,7 +284,7 @@ func (s *DirStore) Discard(owner string) {
 }
 
 // Prune implements Keeper. Before eviction starts it is not known what is needed.
-func (s *DirStore) Prune() Pruned {
+func (s *directory) Prune() Pruned {
 	s.mu.Lock()
 	before := s.index.evictableSum
 	victims := s.index.evict(0)
@@ -289,7 +295,7 @@ func (s *DirStore) Prune() Pruned {
 	return p
 }
 
-func (s *DirStore) forget(h Hash) {
+func (s *directory) forget(h Hash) {
 	s.mu.Lock()
 	s.index.remove(h)
 	s.mu.Unlock()
@@ -298,7 +304,7 @@ func (s *DirStore) forget(h Hash) {
 
 // evict deletes evictable blobs until at most keep bytes of them are left, and
 // returns how many it deleted. The caller holds no claim.
-func (s *DirStore) evict(keep int64) int {
+func (s *directory) evict(keep int64) int {
 	s.mu.Lock()
 	victims := s.index.evict(keep)
 	s.mu.Unlock()
@@ -308,7 +314,7 @@ func (s *DirStore) evict(keep int64) int {
 
 // delete removes the files of blobs that the index has let go. The caller holds
 // no claim.
-func (s *DirStore) delete(victims []Hash) {
+func (s *directory) delete(victims []Hash) {
 	for _, h := range victims {
 		s.claims.take(h)
 		if !s.known(h).held { // not put again since
@@ -316,7 +322,7 @@ func (s *DirStore) delete(victims []Hash) {
 		}
 		s.claims.release(h)
 	}
-	assembler{s}.punch()
+	s.punch()
 	s.sweep()
 }
 

@@ -14,12 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TakeBack implements WholeFiles.
-func (s *DirStore) TakeBack(dir string, undo func(*os.File) error) { assembler{s}.takeBack(dir, undo) }
-
 // Give implements WholeFiles.
-func (d *DirStore) Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
-	s := assembler{d}
+func (s *DirStore) Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool {
 	key := keyOf(e.Size, e.Chunks)
 	s.recheck(key)
 	s.mu.Lock()
@@ -30,7 +26,7 @@ func (d *DirStore) Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
 	}
 	c.own.giving = true
 	s.mu.Unlock()
-	given := sameDevice(to, c.Path) && s.finish(c) == nil && s.move(c, to, at, mode) == nil
+	given := sameDevice(to, c.Path) && s.finish(c, s.Get) == nil && s.move(c, to, at, mode) == nil
 	s.mu.Lock()
 	c.own.giving = false
 	s.index.leave(c)
@@ -40,7 +36,7 @@ func (d *DirStore) Give(e *Entry, to *os.Root, at string, mode fs.FileMode) bool
 }
 
 // Stay implements WholeFiles.
-func (s *DirStore) Stay(e *Entry) (done func()) {
+func (s *directory) Stay(e *Entry) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.index.whole[keyOf(e.Size, e.Chunks)]
@@ -55,8 +51,8 @@ func (s *DirStore) Stay(e *Entry) (done func()) {
 	}
 }
 
-// finish makes sure that all chunks of a file are right.
-func (s assembler) finish(c *backing) error {
+// finish makes sure that all chunks of a file are right; those that are not come from get.
+func (s *directory) finish(c *backing, get func(h Hash, buf []byte) ([]byte, error)) error {
 	var left []int
 	s.mu.Lock()
 	for i, ok := range c.own.right {
@@ -71,7 +67,7 @@ func (s assembler) finish(c *backing) error {
 		if c.isHole(i) {
 			return s.empty(c, i)
 		}
-		data, err := s.Get(c.Chunks[i], buf)
+		data, err := get(c.Chunks[i], buf)
 		if err != nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -100,7 +96,7 @@ func (s assembler) finish(c *backing) error {
 
 // empty makes sure that there is nothing where a file has a hole: who had it may have written
 // there.
-func (s assembler) empty(c *backing, i int) error {
+func (s *directory) empty(c *backing, i int) error {
 	f, err := os.OpenFile(c.Path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -125,7 +121,7 @@ func sameDevice(dir *os.Root, name string) bool {
 }
 
 // move gives a file to a worker.
-func (s assembler) move(c *backing, to *os.Root, at string, mode fs.FileMode) error {
+func (s *directory) move(c *backing, to *os.Root, at string, mode fs.FileMode) error {
 	dir, err := to.Open(".")
 	if err != nil {
 		return err
@@ -158,7 +154,8 @@ func (s assembler) move(c *backing, to *os.Root, at string, mode fs.FileMode) er
 	return nil
 }
 
-func (s assembler) takeBack(dir string, undo func(*os.File) error) {
+// TakeBack implements WholeFiles.
+func (s *directory) TakeBack(dir string, undo func(*os.File) error) {
 	var all []*backing
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -176,14 +173,14 @@ func (s assembler) takeBack(dir string, undo func(*os.File) error) {
 	s.sweep()
 }
 
-func (s assembler) takeOne(dir string, c *backing, undo func(*os.File) error) {
+func (s *directory) takeOne(dir string, c *backing, undo func(*os.File) error) {
 	a, home := c.own, s.home(c.name)
 	a.moves.Lock()
 	defer a.moves.Unlock()
 	s.mu.Lock()
 	wanted, given := c.users > 0 && s.index.whole[a.key] == nil, a.sealed
 	s.mu.Unlock()
-	back := wanted && s.bring(dir, strings.TrimPrefix(c.Path, dir+"/"), home, given, c.weight(), undo) == nil
+	back := wanted && bring(dir, strings.TrimPrefix(c.Path, dir+"/"), home, given, c.weight(), undo) == nil
 	s.mu.Lock()
 	if !back || s.index.whole[a.key] != nil {
 		s.index.drop(c)
@@ -205,7 +202,7 @@ func (s assembler) takeOne(dir string, c *backing, undo func(*os.File) error) {
 
 // bring moves a file of a directory into the store, if it is the one that was given. Its
 // owner can have made anything of it.
-func (s assembler) bring(dir, name, home string, given Stamp, weight int64, undo func(*os.File) error) error {
+func bring(dir, name, home string, given Stamp, weight int64, undo func(*os.File) error) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -292,7 +289,7 @@ func claimFile(name string, given Stamp, undo func(*os.File) error) error {
 
 // moved reports whether a blob is elsewhere than where it was looked for, since a worker has
 // got its file, or has given it back.
-func (s assembler) moved(h Hash, p spot) bool {
+func (s *directory) moved(h Hash, p spot) bool {
 	if p.from.own == nil {
 		return false
 	}
@@ -303,7 +300,7 @@ func (s assembler) moved(h Hash, p spot) bool {
 }
 
 // spoiled is lost for an assembled file.
-func (s assembler) spoiled(h Hash, c *backing) error {
+func (s *directory) spoiled(h Hash, c *backing) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if it := s.index.items[h]; it != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // Refer implements Referrer.
-func (s *DirStore) Refer(f File, how Reference) error {
+func (s *directory) Refer(f File, how Reference) error {
 	o := &backing{File: f, brief: how == Brief}
 	var seen Stamp
 	if how != Claimed {
@@ -78,7 +78,7 @@ func (s *DirStore) Keep(h Hash, own bool) bool {
 }
 
 // sweep removes the notes of files that are not needed any more.
-func (s *DirStore) sweep() {
+func (s *directory) sweep() {
 	s.mu.Lock()
 	stale := s.index.stale
 	s.index.stale = nil
@@ -102,9 +102,9 @@ const maxLost = 1000
 
 // lost lets go of a place that does not have a blob any more. The error is that of
 // Get, nil if there are other places.
-func (s *DirStore) lost(h Hash, from *backing, why error) error {
+func (s *directory) lost(h Hash, from *backing, why error) error {
 	if from.own != nil {
-		return assembler{s}.spoiled(h, from)
+		return s.spoiled(h, from)
 	}
 	switch {
 	case errors.Is(why, fs.ErrNotExist), errors.Is(why, syscall.ENOTDIR):
@@ -220,7 +220,7 @@ type Locator interface {
 }
 
 // Locate implements WholeFiles.
-func (s *DirStore) Locate(content Hash) (f File) {
+func (s *directory) Locate(content Hash) (f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.index.whole[content]
