@@ -176,26 +176,25 @@ func (ls Leases) forgotten(now time.Time, from vicinity.ID, rep wire.Report, has
 	return gone
 }
 
-// overdue is what a job knows of what is late.
-type overdue struct {
-	stuck     map[vicinity.ID]int // how often nodes were given up for want of progress
-	runs      map[int]run         // by rank: of those that were started
-	first     time.Time           // when a walltime may be over, at the soonest; zero = there is none
-	deafUntil time.Time           // this node itself heard nothing before
-}
-
-// run is what is known of a rank since its START.
-type run struct {
-	attempt int
-	begun   time.Time // when its node told first that it runs; zero = it did not
-	ended   time.Time // when its node told first that its process has, and the rest is on its way; zero = it has not
-}
-
-func newOverdue() overdue { return overdue{stuck: map[vicinity.ID]int{}, runs: map[int]run{}} }
-
 // progressed notes that a participant gets on.
 func (ls Leases) progressed(now time.Time, id vicinity.ID) {
 	if k := ls[id]; k != nil {
 		k.progress = now
 	}
+}
+
+// laidOut notes how much of the inputs a participant has laid out.
+func (ls Leases) laidOut(now time.Time, from vicinity.ID, rep *wire.Report) {
+	k := ls[from]
+	if k == nil {
+		return
+	}
+	laid := int64(0)
+	for _, w := range rep.Workers {
+		laid += w.Laid
+	}
+	if laid > k.laid {
+		k.progress = now
+	}
+	k.laid = laid
 }

@@ -7,6 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 	"zorilla/jobs/work"
@@ -32,30 +33,33 @@ const (
 	storing = time.Hour
 )
 
-// noteLaid notes how much of the inputs a participant has laid out.
-func (p *Primary) noteLaid(now time.Time, from vicinity.ID, rep *wire.Report) {
-	laid := int64(0)
-	for _, w := range rep.Workers {
-		laid += w.Laid
-	}
-	if k := p.Parts[from]; k != nil {
-		if laid > k.laid {
-			k.progress = now
-		}
-		k.laid = laid
-	}
+// overdue is what a job knows of what is late.
+type overdue struct {
+	stuck     map[vicinity.ID]int // how often nodes were given up for want of progress
+	runs      map[int]run         // by rank: of those that were started
+	first     time.Time           // when a walltime may be over, at the soonest; zero = there is none
+	deafUntil time.Time           // this node itself heard nothing before
 }
 
-// noteRun notes what a participant tells of a rank that was started.
-func (p *Primary) noteRun(now time.Time, w *wire.WorkerReport) {
-	r, ok := p.runs[w.Rank]
+// run is what is known of a rank since its START.
+type run struct {
+	attempt int
+	begun   time.Time // when its node told first that it runs; zero = it did not
+	ended   time.Time // when its node told first that its process has, and the rest is on its way; zero = it has not
+}
+
+func newOverdue() overdue { return overdue{stuck: map[vicinity.ID]int{}, runs: map[int]run{}} }
+
+// ran notes what a participant reports of a rank that was started.
+func (o *overdue) ran(now time.Time, rec *record.Record, w *wire.WorkerReport) {
+	r, ok := o.runs[w.Rank]
 	if !ok || r.attempt != w.Attempt || w.State != jobs.WorkerRunning && w.State != jobs.WorkerEnded {
 		return
 	}
 	if r.begun.IsZero() {
 		r.begun = now
-		if wall := time.Duration(p.Rec.Spec.Walltime); wall > 0 && p.Rec.Tasks == nil {
-			p.first = agenda.Earlier(p.first, now.Add(wall+overtime))
+		if wall := time.Duration(rec.Spec.Walltime); wall > 0 && rec.Tasks == nil {
+			o.first = agenda.Earlier(o.first, now.Add(wall+overtime))
 		}
 	}
 	if r.ended.IsZero() {
@@ -64,23 +68,47 @@ func (p *Primary) noteRun(now time.Time, w *wire.WorkerReport) {
 	if !w.Storing && w.State != jobs.WorkerEnded {
 		r.ended = time.Time{}
 	}
-	p.runs[w.Rank] = r
+	o.runs[w.Rank] = r
 }
 
-// patience is how long a participant may get nowhere.
-func (p *Primary) patience(id vicinity.ID, since time.Time) time.Duration {
-	d := noProgress << min(p.stuck[id], maxDoublings)
-	if at := p.giveUpAt(); p.Rec.Spec.GiveUp > 0 && !at.IsZero() { // as much is left to begin elsewhere
-		d = min(d, max(at.Sub(since)/2, leastProgress))
+// patience is how long a participant may get nowhere, of whose job the ranks have to begin by a
+// time; zero = whenever.
+func (o *overdue) patience(id vicinity.ID, since, by time.Time) time.Duration {
+	d := noProgress << min(o.stuck[id], maxDoublings)
+	if !by.IsZero() { // as much is left to begin elsewhere
+		d = min(d, max(by.Sub(since)/2, leastProgress))
 	}
 	return d
+}
+
+// unfinished lists the ranks of a participant that are not ready, and those that were started and
+// do not run.
+func (o *overdue) unfinished(rec *record.Record, id vicinity.ID) (preparing, idle []jobs.RankAttempt) {
+	for i := range rec.Ranks {
+		k := &rec.Ranks[i]
+		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
+		switch {
+		case k.Node != id:
+		case k.State == jobs.WorkerPreparing:
+			preparing = append(preparing, ra)
+		case k.State == jobs.WorkerRunning:
+			if r, ok := o.runs[i]; ok && r.attempt == k.Attempt && r.begun.IsZero() {
+				idle = append(idle, ra)
+			}
+		}
+	}
+	return preparing, idle
 }
 
 // stuckAt returns when a participant counts as one that gets nowhere. While inputs move, to
 // whichever node, those that wait for them may have to wait for their turn.
 func (p *Primary) stuckAt(id vicinity.ID) time.Time {
 	since := agenda.Later(p.Parts[id].progress, p.staging.at)
-	return since.Add(p.patience(id, since))
+	var by time.Time
+	if p.Rec.Spec.GiveUp > 0 {
+		by = p.giveUpAt()
+	}
+	return since.Add(p.patience(id, since, by))
 }
 
 // overdueAt returns when something may be late.
@@ -101,7 +129,7 @@ func (p *Primary) checkProgress(now time.Time) {
 		if k == nil || !k.watched || p.Rec.State.Final() || now.Before(p.stuckAt(id)) {
 			continue
 		}
-		preparing, idle := p.getNowhere(id)
+		preparing, idle := p.unfinished(&p.Rec, id)
 		switch {
 		case len(preparing)+len(idle) == 0:
 			k.watched = false
@@ -111,25 +139,6 @@ func (p *Primary) checkProgress(now time.Time) {
 			p.unstick(now, id, preparing, idle)
 		}
 	}
-}
-
-// getNowhere lists the ranks of a participant that are not ready, and those that were started and
-// do not run.
-func (p *Primary) getNowhere(id vicinity.ID) (preparing, idle []jobs.RankAttempt) {
-	for i := range p.Rec.Ranks {
-		k := &p.Rec.Ranks[i]
-		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}
-		switch {
-		case k.Node != id:
-		case k.State == jobs.WorkerPreparing:
-			preparing = append(preparing, ra)
-		case k.State == jobs.WorkerRunning:
-			if r, ok := p.runs[i]; ok && r.attempt == k.Attempt && r.begun.IsZero() {
-				idle = append(idle, ra)
-			}
-		}
-	}
-	return preparing, idle
 }
 
 // unstick has ranks placed again whose node gets nowhere with them.

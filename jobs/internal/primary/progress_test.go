@@ -86,7 +86,7 @@ func TestNodeThatGetsNowhereIsGivenUp(t *testing.T) {
 	if n := c.p.Rec.Retries + c.p.Rec.Ranks[1].Retries; n != 0 {
 		t.Errorf("%d retries are used up", n)
 	}
-	if c.p.patience(jobtest.Node(2), c.now) != 2*noProgress || c.p.patience(jobtest.Node(1), c.now) != noProgress {
+	if c.p.patience(jobtest.Node(2), c.now, time.Time{}) != 2*noProgress || c.p.patience(jobtest.Node(1), c.now, time.Time{}) != noProgress {
 		t.Error("a node that may only be slow is not given more time the next time")
 	}
 }

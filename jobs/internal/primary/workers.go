@@ -19,7 +19,7 @@ import (
 func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, have map[jobs.RankAttempt]wire.Written, number uint64) {
 	p.Heard(now, from)
 	p.leaves(now, from, rep.Away)
-	p.noteLaid(now, from, &rep)
+	p.Parts.laidOut(now, from, &rep)
 	var missed []jobs.RankAttempt
 	for _, w := range rep.Workers {
 		if !p.Rec.Owned(from, w.RankAttempt) {
@@ -38,7 +38,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 			}
 		}
 		p.holds(w)
-		p.noteRun(now, &w)
+		p.ran(now, &p.Rec, &w)
 		switch w.State {
 		case jobs.WorkerReady:
 			if k.State == jobs.WorkerPreparing || k.State == jobs.WorkerReady {
