@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/rate"
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
 )
 
 // collecting is the output files that are being fetched: of which workers, and how many
@@ -62,6 +63,32 @@ func (c *collecting) end(now time.Time, ra jobs.RankAttempt, ok bool) {
 		c.Total -= f.total
 	}
 	c.pace.Note(now, c.Done)
+}
+
+// arrived notes how many bytes of a worker's files are here, and reports whether that is news.
+func (c *collecting) arrived(now time.Time, ra jobs.RankAttempt, bytes int64) bool {
+	f := c.under[ra]
+	if f == nil || bytes <= f.done {
+		return false
+	}
+	before := f.done
+	f.done, c.since[ra] = min(bytes, f.total), now
+	c.Done += f.done - before
+	c.pace.Note(now, c.Done)
+	return true
+}
+
+// needless reports whether the files of another copy of a worker's rank are
+// being fetched, or it counts already.
+func (c *collecting) needless(r *record.Record, worker int) (yes bool) {
+	if !r.Replicated() {
+		return false
+	}
+	rank, _ := r.Spec.RankOf(worker)
+	r.CopiesOf(rank, func(w int, k *record.Rank) {
+		yes = yes || w != worker && k.State == jobs.WorkerEnded && c.has(jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
+	})
+	return yes || r.Spare(worker)
 }
 
 // moving tells how far they are, nil if nothing is missing.

@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -15,6 +16,22 @@ import (
 type step struct {
 	Events  []record.Event
 	Effects []Effect
+}
+
+// unsent takes back the START that is about to be sent to a participant, if there is
+// one: the answer to the report that the participant waits for brings it, and comes as
+// soon.
+func (s *step) unsent(to vicinity.ID) (start wire.Start, found bool) {
+	i := slices.IndexFunc(s.Effects, func(e Effect) bool {
+		start, ok := e.(DoStart)
+		return ok && start.To == to
+	})
+	if i < 0 {
+		return start, false
+	}
+	start = s.Effects[i].(DoStart).Start
+	s.Effects = slices.Delete(s.Effects, i, i+1)
+	return start, true
 }
 
 // Effect is something to be done outside of the core.

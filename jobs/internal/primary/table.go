@@ -56,6 +56,31 @@ func (t *tableState) of(r *record.Record) []wire.Host {
 	return hosts
 }
 
+// next returns the table for a participant that has reported, if its workers
+// know an older one and it is time to send it; else nil. A node that says nothing
+// of epochs has no use for it.
+func (t *tableState) next(now time.Time, r *record.Record, from vicinity.ID, rep *wire.Report) *wire.Table {
+	if rep.Epoch <= 0 || rep.Epoch >= r.Epoch || r.Spec.Array != nil || r.Replicated() || r.State.Final() || r.Closing() {
+		return nil
+	}
+	if gone := now.Sub(t.toldAt); t.lastEpoch < r.Epoch && (gone >= tablePace(len(t.of(r))) || gone < 0) {
+		t.lastEpoch, t.toldAt = r.Epoch, now
+	}
+	runs := slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
+		return w.State == jobs.WorkerRunning && r.Owned(from, w.RankAttempt)
+	})
+	if rep.Epoch >= t.lastEpoch || !runs {
+		return nil
+	}
+	table := &wire.Table{Epoch: r.Epoch, Hosts: t.of(r)}
+	if r.Spec.Net == jobs.NetJob {
+		for _, h := range table.Hosts {
+			table.Nodes = append(table.Nodes, h.Node)
+		}
+	}
+	return table
+}
+
 // startMessage lets ranks start.
 func (p *lifecycle) startMessage(ranks []jobs.RankAttempt) wire.Start {
 	s := wire.Start{Job: p.Rec.ID, Ranks: ranks, Size: p.Rec.Spec.Min, Hosts: p.table.of(&p.Rec), Epoch: p.Rec.Epoch, MasterNode: p.Rec.Ranks[0].Node}
@@ -63,32 +88,6 @@ func (p *lifecycle) startMessage(ranks []jobs.RankAttempt) wire.Start {
 		s.Size = p.Rec.Ranks.Kept(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerEnded)
 	}
 	return s
-}
-
-// tableFor returns the table for a participant that has reported, if its workers
-// know an older one and it is time to tell; else nil. A node that says nothing
-// of epochs has no use for it.
-func (p *Primary) tableFor(now time.Time, from vicinity.ID, rep *wire.Report) *wire.Table {
-	if rep.Epoch <= 0 || rep.Epoch >= p.Rec.Epoch || p.Rec.Spec.Array != nil || p.Rec.Replicated() || p.Rec.State.Final() || p.Rec.Closing() {
-		return nil
-	}
-	t := &p.table
-	if gone := now.Sub(t.toldAt); t.lastEpoch < p.Rec.Epoch && (gone >= tablePace(len(t.of(&p.Rec))) || gone < 0) {
-		t.lastEpoch, t.toldAt = p.Rec.Epoch, now
-	}
-	runs := slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
-		return w.State == jobs.WorkerRunning && p.Rec.Owned(from, w.RankAttempt)
-	})
-	if rep.Epoch >= t.lastEpoch || !runs {
-		return nil
-	}
-	table := &wire.Table{Epoch: p.Rec.Epoch, Hosts: t.of(&p.Rec)}
-	if p.Rec.Spec.Net == jobs.NetJob {
-		for _, h := range table.Hosts {
-			table.Nodes = append(table.Nodes, h.Node)
-		}
-	}
-	return table
 }
 
 // tablePace returns how long a change of a table of so many hosts is kept back

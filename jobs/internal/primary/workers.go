@@ -62,11 +62,11 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 	p.advance(now)
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
-	if start, found := p.unsent(from); found {
+	if start, found := p.Out.unsent(from); found {
 		start.Ranks = slices.Concat(start.Ranks, missed)
 		ack.Start = &start
 	}
-	ack.Table = p.tableFor(now, from, &rep)
+	ack.Table = p.table.next(now, &p.Rec, from, &rep)
 	p.Do(DoAnswer{To: from, Number: number, Ack: ack})
 }
 
@@ -83,22 +83,6 @@ func (p *lifecycle) holds(w wire.WorkerReport) {
 	if p.held[w.RankAttempt] = why; why == "" {
 		delete(p.held, w.RankAttempt)
 	}
-}
-
-// unsent takes back the START that is about to be sent to a participant, if there is
-// one: the answer to the report that the participant waits for brings it, and comes as
-// soon.
-func (p *Primary) unsent(to vicinity.ID) (start wire.Start, found bool) {
-	i := slices.IndexFunc(p.Out.Effects, func(e Effect) bool {
-		s, ok := e.(DoStart)
-		return ok && s.To == to
-	})
-	if i < 0 {
-		return start, false
-	}
-	start = p.Out.Effects[i].(DoStart).Start
-	p.Out.Effects = slices.Delete(p.Out.Effects, i, i+1)
-	return start, true
 }
 
 // Heard notes a sign of life of a participant.
@@ -192,7 +176,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 			return // tried again
 		}
 	}
-	if !k.Collected && !p.collecting.has(w.RankAttempt) && !p.fetching(w.Rank) {
+	if !k.Collected && !p.collecting.has(w.RankAttempt) && !p.collecting.needless(&p.Rec, w.Rank) {
 		p.collecting.begin(now, w.RankAttempt, k.Output.Bytes)
 		p.Do(DoCollect{From: from, Output: *k.Output})
 	}
@@ -223,19 +207,6 @@ func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 	p.Tick(now)
 }
 
-// fetching reports whether the files of another copy of a worker's rank are
-// being fetched, or it counts already.
-func (p *Primary) fetching(worker int) (yes bool) {
-	if !p.Rec.Replicated() {
-		return false
-	}
-	rank, _ := p.Rec.Spec.RankOf(worker)
-	p.Rec.CopiesOf(rank, func(w int, k *record.Rank) {
-		yes = yes || w != worker && k.State == jobs.WorkerEnded && p.collecting.has(jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
-	})
-	return yes || p.Rec.Spare(worker)
-}
-
 // ErrNotAsked: a node returned files that do not match the job's patterns.
 var ErrNotAsked = errors.New("the node returned a file that was not asked for")
 
@@ -261,16 +232,9 @@ func (p *Primary) InputLost(now time.Time, why string) {
 	}
 }
 
-// Arriving tells a job's primary how many bytes of a worker's output files are here.
+// Arriving takes how many bytes of a worker's output files are here.
 func (p *Primary) Arriving(now time.Time, ra jobs.RankAttempt, bytes int64) {
-	c := &p.collecting
-	f := c.under[ra]
-	if f == nil || bytes <= f.done {
-		return
+	if p.collecting.arrived(now, ra, bytes) {
+		p.Version++
 	}
-	before := f.done
-	f.done, c.since[ra] = min(bytes, f.total), now
-	c.Done += f.done - before
-	c.pace.Note(now, c.Done)
-	p.Version++
 }
