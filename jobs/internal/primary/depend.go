@@ -10,9 +10,9 @@ import (
 )
 
 // Unmet lists the dependencies that are not fulfilled yet.
-func (p *Primary) Unmet() (list []jobs.Dependency) {
-	for i, d := range p.Rec.Spec.After {
-		if !p.Rec.Met[i] {
+func (l *ledger) Unmet() (list []jobs.Dependency) {
+	for i, d := range l.Rec.Spec.After {
+		if !l.Rec.Met[i] {
 			list = append(list, d)
 		}
 	}
@@ -42,31 +42,31 @@ func (p *Primary) Followed(now time.Time, job jobs.ID, state jobs.State) {
 }
 
 // begin has the job look for workers once its time has come.
-func (p *lifecycle) begin(now time.Time) {
-	if record.Early(&p.Rec) && !now.Before(p.Rec.Spec.Search.Begin) {
-		p.emit(record.Event{Kind: record.Followed, At: now, After: p.Rec.Spec.Conditions()})
+func (l *ledger) begin(now time.Time) {
+	if record.Early(&l.Rec) && !now.Before(l.Rec.Spec.Search.Begin) {
+		l.emit(record.Event{Kind: record.Followed, At: now, After: l.Rec.Spec.Conditions()})
 	}
 }
 
 // beginAt is when that is due; zero = it was, or is not wanted.
-func (p *lifecycle) beginAt() time.Time {
-	if !record.Early(&p.Rec) {
+func (l *ledger) beginAt() time.Time {
+	if !record.Early(&l.Rec) {
 		return time.Time{}
 	}
-	return p.Rec.Spec.Search.Begin
+	return l.Rec.Spec.Search.Begin
 }
 
 // dependencyReason tells what the job waits for before it looks for workers.
-func (p *Primary) dependencyReason() string {
+func (l *ledger) dependencyReason() string {
 	var text string
-	if list := p.Unmet(); len(list) > 0 {
+	if list := l.Unmet(); len(list) > 0 {
 		text = fmt.Sprintf("waits for job %s to end (%s)", list[0].Job.Short(), list[0].Kind)
 		if len(list) > 1 {
 			text += fmt.Sprintf(" and %d more", len(list)-1)
 		}
 	}
-	if record.Early(&p.Rec) {
-		text = strings.TrimPrefix(text+"; begins at ", "; ") + p.Rec.Spec.Search.Begin.Local().Format(time.RFC3339)
+	if record.Early(&l.Rec) {
+		text = strings.TrimPrefix(text+"; begins at ", "; ") + l.Rec.Spec.Search.Begin.Local().Format(time.RFC3339)
 	}
 	return text
 }

@@ -1,12 +1,16 @@
 package primary
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -197,4 +201,33 @@ func (ls Leases) laidOut(now time.Time, from vicinity.ID, rep *wire.Report) {
 		k.progress = now
 	}
 	k.laid = laid
+}
+
+// awayText names a participant whose node is being started again, or is "".
+func (ls Leases) awayText(r *record.Record) string {
+	id, back := ls.expected()
+	if back.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", jobs.Label(r.NameOf(id), id), back.Format("15:04:05 MST"))
+}
+
+// maxLate bounds how many nodes are named that a job waits for.
+const maxLate = 3
+
+// lateText reports since when nodes prepare the job's workers, and which are late with what.
+func (ls Leases) lateText(now time.Time, r *record.Record, late map[vicinity.ID]string) string {
+	var since time.Time
+	for _, k := range ls {
+		since = agenda.Earlier(since, k.granted)
+	}
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(late)) {
+		if len(names) == maxLate {
+			names = append(names, fmt.Sprintf("and %d more", len(late)-maxLate))
+			break
+		}
+		names = append(names, jobs.Label(r.NameOf(id), id)+" "+late[id])
+	}
+	return fmt.Sprintf("after %s: %s", units.Span(now.Sub(since)), strings.Join(names, "; "))
 }

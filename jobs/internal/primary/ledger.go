@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -92,6 +93,21 @@ func (l *ledger) exited(now time.Time, w wire.WorkerReport) record.Event {
 		}
 	}
 	return ev
+}
+
+// sizeReason reports how many workers a job has, and how many more are looked for.
+func (l *ledger) sizeReason(more int) string {
+	have, asked := l.Rec.Ranks.Kept(jobs.WorkerRunning, jobs.WorkerEnded), ""
+	if l.Rec.Asked > 0 {
+		asked = fmt.Sprintf("; %d were asked for", l.Rec.Asked)
+	}
+	switch {
+	case l.Rec.Spec.Rigid() || more == 0 && asked == "":
+		return ""
+	case more == 0:
+		return fmt.Sprintf("runs with %d workers%s", have, asked)
+	}
+	return fmt.Sprintf("runs with %d workers, up to %d more are welcome%s", have, more, asked)
 }
 
 // TaskPage lists tasks.

@@ -2,15 +2,11 @@ package primary
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"zorilla/internal/rate"
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -89,28 +85,28 @@ func (s *staging) text(r *record.Record) string {
 // a word.
 const quiet = 3 * wire.ReportEvery
 
-// notReady tells of the nodes that have not got their ranks ready what they are at.
-func (p *Primary) notReady(now time.Time) map[vicinity.ID]string {
+// late is what nodes are at that have not got their ranks ready.
+func (s *staging) late(now time.Time, r *record.Record, parts Leases) map[vicinity.ID]string {
 	list := map[vicinity.ID]string{}
-	if p.Rec.State != jobs.Staging {
+	if r.State != jobs.Staging {
 		return list
 	}
 	ranks, there := map[vicinity.ID]int{}, map[vicinity.ID]int64{}
-	for i := range p.Rec.Ranks {
-		if k := &p.Rec.Ranks[i]; k.State == jobs.WorkerPreparing {
-			so := p.moved[jobs.RankAttempt{Rank: i, Attempt: k.Attempt}]
+	for i := range r.Ranks {
+		if k := &r.Ranks[i]; k.State == jobs.WorkerPreparing {
+			so := s.moved[jobs.RankAttempt{Rank: i, Attempt: k.Attempt}]
 			ranks[k.Node]++
 			there[k.Node] += so.Fetched + so.Cached
 		}
 	}
 	for id, n := range ranks {
-		k := p.Parts[id]
+		k := parts[id]
 		if k == nil {
 			continue
 		}
 		text := "prepares " + units.Count(n, "worker", "workers")
-		if has := there[id]; has < p.Staged.Total {
-			text = fmt.Sprintf("fetches inputs, has %s of %s", units.Bytes(has), units.Bytes(p.Staged.Total))
+		if has := there[id]; has < s.Staged.Total {
+			text = fmt.Sprintf("fetches inputs, has %s of %s", units.Bytes(has), units.Bytes(s.Staged.Total))
 		}
 		if silent := now.Sub(k.lastContact); silent > quiet {
 			text += ", silent for " + units.Span(silent)
@@ -120,28 +116,4 @@ func (p *Primary) notReady(now time.Time) map[vicinity.ID]string {
 		list[id] = text
 	}
 	return list
-}
-
-// maxLate bounds how many nodes are named that a job waits for.
-const maxLate = 3
-
-// stagingText tells since when nodes prepare the job's workers, and which are late with what; "" if
-// none is.
-func (p *Primary) stagingText(now time.Time, late map[vicinity.ID]string) string {
-	if len(late) == 0 || p.Rec.Cancelled != "" {
-		return ""
-	}
-	var since time.Time
-	for _, k := range p.Parts {
-		since = agenda.Earlier(since, k.granted)
-	}
-	var names []string
-	for _, id := range slices.Sorted(maps.Keys(late)) {
-		if len(names) == maxLate {
-			names = append(names, fmt.Sprintf("and %d more", len(late)-maxLate))
-			break
-		}
-		names = append(names, jobs.Label(p.Rec.NameOf(id), id)+" "+late[id])
-	}
-	return fmt.Sprintf("%s, after %s: %s", p.reason(), units.Span(now.Sub(since)), strings.Join(names, "; "))
 }

@@ -31,7 +31,7 @@ func (p *Primary) reason() string {
 		if p.Rec.Missing() > 0 {
 			return p.waitReason()
 		}
-		if away := p.awayReason(); away != "" {
+		if away := p.Parts.awayText(&p.Rec); away != "" {
 			return away
 		}
 		if held := p.heldReason(); held != "" {
@@ -40,7 +40,7 @@ func (p *Primary) reason() string {
 		if p.Rec.Tasks != nil {
 			return p.Rec.Tasks.Text()
 		}
-		return p.sizeReason()
+		return p.sizeReason(p.outlook().Wanted)
 	case jobs.Collecting:
 		return p.collecting.text()
 	}
@@ -69,21 +69,6 @@ func (p *lifecycle) heldReason() string {
 	return ""
 }
 
-// sizeReason tells how many workers a job has, and could have.
-func (p *Primary) sizeReason() string {
-	have, more, asked := p.Rec.Ranks.Kept(jobs.WorkerRunning, jobs.WorkerEnded), p.outlook().Wanted, ""
-	if p.Rec.Asked > 0 {
-		asked = fmt.Sprintf("; %d were asked for", p.Rec.Asked)
-	}
-	switch {
-	case p.Rec.Spec.Rigid() || more == 0 && asked == "":
-		return ""
-	case more == 0:
-		return fmt.Sprintf("runs with %d workers%s", have, asked)
-	}
-	return fmt.Sprintf("runs with %d workers, up to %d more are welcome%s", have, more, asked)
-}
-
 // shownState is how a rank is. One that was given back is not looked for, and is none of
 // the job's workers once it has ended.
 func shownState(k *record.Rank) jobs.WorkerState {
@@ -91,15 +76,6 @@ func shownState(k *record.Rank) jobs.WorkerState {
 		return jobs.WorkerStopped
 	}
 	return k.State
-}
-
-// awayReason names a node that is being started again, or is "".
-func (p *Primary) awayReason() string {
-	id, back := p.Parts.expected()
-	if back.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("node %s was stopped; its workers go on, and it is expected back by %s", jobs.Label(p.Rec.NameOf(id), id), back.Format("15:04:05 MST"))
 }
 
 // Status describes the job as it is now.
@@ -163,15 +139,15 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	default:
 		e.Until = p.Rec.Ended
 	}
-	late := p.notReady(now)
+	late := p.staging.late(now, &p.Rec, p.Parts)
 	for _, a := range p.searching().Answers {
 		if text := late[a.Node]; text != "" {
 			a.Fate = strings.TrimPrefix(a.Fate+": "+text, ": ")
 		}
 		e.Nodes = append(e.Nodes, a)
 	}
-	if text := p.stagingText(now, late); text != "" {
-		e.Summary = text
+	if len(late) > 0 && p.Rec.Cancelled == "" {
+		e.Summary += ", " + p.Parts.lateText(now, &p.Rec, late)
 	}
 	e.Nodes = append(e.Nodes, p.searching().Silent()...)
 	slices.SortFunc(e.Nodes, func(a, b jobs.NodeAnswer) int {
