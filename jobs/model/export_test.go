@@ -55,7 +55,7 @@ func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
 // Resize asks for another number of workers of a job of this node, as a user does.
 func (m *Model) Resize(now time.Time, id jobs.ID, q jobs.Resize) Actions {
 	m.core.Tell(now, id, func(p *primary.Primary) {
-		_, _ = p.Sizing.Resize(now, m.cfg.Self.ID, &wire.Resize{Job: id, Resize: q}) // what it cannot have it does without
+		_, _ = p.Resize(now, m.cfg.Self.ID, &wire.Resize{Job: id, Resize: q}) // what it cannot have it does without
 	})
 	return m.Tick(now)
 }

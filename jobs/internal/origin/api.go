@@ -126,7 +126,7 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 	done := make(chan wire.Ack, 1)
 	var refused error
 	err = a.own.inJob(m.Job, func(j *job) {
-		size, refused = j.Primary.Sizing.Resize(time.Now(), from, m)
+		size, refused = j.Primary.Resize(time.Now(), from, m)
 		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
 		a.own.core.Flush(time.Now(), j.Job)
 	})

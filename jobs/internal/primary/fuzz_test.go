@@ -28,7 +28,7 @@ func FuzzPeerMessages(f *testing.F) {
 		var z wire.Resize
 		if codec.Unmarshal(b, &z) == nil && z.Check() == nil {
 			c := crowd(t, 1, 4, 2)
-			if size, err := c.p.Sizing.Resize(c.now, jobtest.Node(1), &z); err == nil && (size.Wanted < 1 || size.Wanted > 4 || size.Have < 1) {
+			if size, err := c.p.Resize(c.now, jobtest.Node(1), &z); err == nil && (size.Wanted < 1 || size.Wanted > 4 || size.Have < 1) {
 				t.Fatalf("%+v makes %+v", z, size)
 			}
 		}

@@ -35,22 +35,20 @@ type Primary struct {
 
 	Received   map[jobs.RankAttempt]wire.Written
 	collecting collecting
-	Sizing     *Sizing
+	resizes    throttle
 }
 
 // New makes the core of a job from its events: one for a new job, all
 // of the journal after a restart.
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
-	p := &Primary{
+	return &Primary{
 		lifecycle: lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1},
 			Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
 	}
-	p.Sizing = &Sizing{Primary: p}
-	return p
 }
 
 // Submit begins a new job.

@@ -24,29 +24,23 @@ type throttle struct {
 	since time.Time // when it began to come back
 }
 
-// take reports whether it may happen once more.
-func (p *throttle) take(now time.Time) bool {
-	if back := int(now.Sub(p.since) / resizeEvery); p.spent == 0 || back >= p.spent || back < 0 {
-		p.spent, p.since = 0, now
+// allows reports whether it may happen once more, and counts that it does.
+func (t *throttle) allows(now time.Time) bool {
+	if back := int(now.Sub(t.since) / resizeEvery); t.spent == 0 || back >= t.spent || back < 0 {
+		t.spent, t.since = 0, now
 	} else {
-		p.spent, p.since = p.spent-back, p.since.Add(time.Duration(back)*resizeEvery)
+		t.spent, t.since = t.spent-back, t.since.Add(time.Duration(back)*resizeEvery)
 	}
-	if p.spent == resizeBurst {
+	if t.spent == resizeBurst {
 		return false
 	}
-	p.spent++
+	t.spent++
 	return true
 }
 
-// Sizing is how many workers a job is to have.
-type Sizing struct {
-	*Primary
-	pace throttle // of changes
-}
-
-// Resize makes another number of workers the one that is wanted, and tells what is in
+// Resize makes another number of workers the one that is wanted, and returns what is in
 // force then. Errors wrap jobs.ErrRange, ErrRefused or ErrNotRunning.
-func (p *Sizing) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.Size, error) {
+func (p *Primary) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.Size, error) {
 	if err := p.mayResize(from, m.By); err != nil {
 		return jobs.Size{}, err
 	}
@@ -58,7 +52,7 @@ func (p *Sizing) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.S
 	if want == size.Wanted && len(ranks) == 0 {
 		return size, nil
 	}
-	if !p.pace.take(now) {
+	if !p.resizes.allows(now) {
 		return jobs.Size{}, fmt.Errorf("%w: job %s was given another number of workers too often (%d times at once, then every %v): try again",
 			jobs.ErrRefused, p.Rec.ID.Short(), resizeBurst, resizeEvery)
 	}
@@ -80,8 +74,8 @@ func (p *Sizing) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.S
 }
 
 // size is how many workers the job has, and is to have.
-func (p *Sizing) size() jobs.Size {
-	s := jobs.Size{Wanted: p.Rec.Asked, Have: p.Rec.Ranks.Serving(), Min: p.Rec.Spec.Min, Max: p.Rec.Spec.Max}
+func (l *ledger) size() jobs.Size {
+	s := jobs.Size{Wanted: l.Rec.Asked, Have: l.Rec.Ranks.Serving(), Min: l.Rec.Spec.Min, Max: l.Rec.Spec.Max}
 	if s.Wanted == 0 {
 		s.Wanted = s.Max
 	}
@@ -90,34 +84,34 @@ func (p *Sizing) size() jobs.Size {
 
 // mayResize says why the job's workers are as many as they are, or why who asks has no
 // say in that.
-func (p *Sizing) mayResize(from vicinity.ID, by jobs.RankAttempt) error {
-	spec, job := &p.Rec.Spec, p.Rec.ID.Short()
+func (l *ledger) mayResize(from vicinity.ID, by jobs.RankAttempt) error {
+	spec, job := &l.Rec.Spec, l.Rec.ID.Short()
 	switch {
-	case p.Rec.State.Final():
-		return fmt.Errorf("%w: job %s has ended (%s)", jobs.ErrNotRunning, job, p.Rec.State)
-	case by.Attempt > 0 && (!p.Rec.Owned(from, by) || p.Rec.Ranks[by.Rank].State != jobs.WorkerRunning || p.Rec.Ranks[by.Rank].GivenBack):
+	case l.Rec.State.Final():
+		return fmt.Errorf("%w: job %s has ended (%s)", jobs.ErrNotRunning, job, l.Rec.State)
+	case by.Attempt > 0 && (!l.Rec.Owned(from, by) || l.Rec.Ranks[by.Rank].State != jobs.WorkerRunning || l.Rec.Ranks[by.Rank].GivenBack):
 		return fmt.Errorf("%w: rank %d (attempt %d) is no worker of job %s any more", jobs.ErrRefused, by.Rank, by.Attempt, job)
 	case spec.Array != nil:
 		return fmt.Errorf("%w: job %s is an array: it has as many workers as there is room and work for", jobs.ErrRefused, job)
 	case spec.Rigid():
 		return fmt.Errorf("%w: job %s has %d workers, no more and no fewer: only one with -n MIN..MAX gets others while it runs",
 			jobs.ErrRefused, job, spec.Workers())
-	case p.Rec.Closing():
+	case l.Rec.Closing():
 		return fmt.Errorf("%w: job %s is ending", jobs.ErrRefused, job)
 	}
 	return nil
 }
 
 // sizeAfter returns how many workers a request wants, and which ranks go.
-func (p *Sizing) sizeAfter(q *jobs.Resize) (want int, ranks []jobs.RankAttempt, err error) {
-	spec, have := &p.Rec.Spec, p.Rec.Ranks.Serving()
+func (l *ledger) sizeAfter(q *jobs.Resize) (want int, ranks []jobs.RankAttempt, err error) {
+	spec, have := &l.Rec.Spec, l.Rec.Ranks.Serving()
 	var order []int // of going
 	named := map[int]bool{}
 	for _, rank := range q.Release {
 		if rank < 0 || rank >= spec.Max {
-			return 0, nil, fmt.Errorf("%w: rank %d: job %s has ranks 0 to %d", jobs.ErrRange, rank, p.Rec.ID.Short(), spec.Max-1)
+			return 0, nil, fmt.Errorf("%w: rank %d: job %s has ranks 0 to %d", jobs.ErrRange, rank, l.Rec.ID.Short(), spec.Max-1)
 		}
-		if p.Rec.Ranks[rank].Serves() && !named[rank] {
+		if l.Rec.Ranks[rank].Serves() && !named[rank] {
 			order = append(order, rank)
 		}
 		named[rank] = true
@@ -125,23 +119,23 @@ func (p *Sizing) sizeAfter(q *jobs.Resize) (want int, ranks []jobs.RankAttempt, 
 	switch want = q.Workers; {
 	case want > 0:
 	case len(order) == 0:
-		return p.size().Wanted, nil, nil
+		return l.size().Wanted, nil, nil
 	default:
 		want = have - len(order)
 	}
 	if want < spec.Min || want > spec.Max {
-		return 0, nil, fmt.Errorf("%w: %d workers: job %s has %d to %d (-n)", jobs.ErrRange, want, p.Rec.ID.Short(), spec.Min, spec.Max)
+		return 0, nil, fmt.Errorf("%w: %d workers: job %s has %d to %d (-n)", jobs.ErrRange, want, l.Rec.ID.Short(), spec.Min, spec.Max)
 	}
-	if want > have && !p.Rec.Grows() && want != p.size().Wanted {
-		return 0, nil, fmt.Errorf("%w: job %s gets no more workers: a first one has ended with its work", jobs.ErrRefused, p.Rec.ID.Short())
+	if want > have && !l.Rec.Grows() && want != l.size().Wanted {
+		return 0, nil, fmt.Errorf("%w: job %s gets no more workers: a first one has ended with its work", jobs.ErrRefused, l.Rec.ID.Short())
 	}
-	for rank := range slices.Backward(p.Rec.Ranks) {
-		if p.Rec.Ranks[rank].Serves() && !named[rank] {
+	for rank := range slices.Backward(l.Rec.Ranks) {
+		if l.Rec.Ranks[rank].Serves() && !named[rank] {
 			order = append(order, rank)
 		}
 	}
 	for _, rank := range order[:max(0, have-want)] {
-		ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt})
+		ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: l.Rec.Ranks[rank].Attempt})
 	}
 	return want, ranks, nil
 }

@@ -18,7 +18,7 @@ import (
 
 // wants asks for so many workers, for rank 0 at node 1.
 func (c *talk) wants(workers int, release ...int) (jobs.Size, error) {
-	return c.p.Sizing.Resize(c.now, jobtest.Node(1), &wire.Resize{Job: c.p.Rec.ID, By: wiretest.RA(0, 1), Resize: jobs.Resize{Workers: workers, Release: release}})
+	return c.p.Resize(c.now, jobtest.Node(1), &wire.Resize{Job: c.p.Rec.ID, By: wiretest.RA(0, 1), Resize: jobs.Resize{Workers: workers, Release: release}})
 }
 
 func (c *talk) sized(size jobs.Size, err error) func(want jobs.Size) {
@@ -129,8 +129,8 @@ func TestMoreWorkersAreLookedFor(t *testing.T) {
 		t.Fatalf("flooded %+v, want a call for the one number that is free", f)
 	}
 	c.joins(6, wiretest.RA(3, 2))
-	if n := c.p.Rec.Wanted(); n != 0 || c.p.Sizing.size().Have != 3 {
-		t.Fatalf("wants %d while rank 2 is being ended: %+v", n, c.p.Sizing.size())
+	if n := c.p.Rec.Wanted(); n != 0 || c.p.size().Have != 3 {
+		t.Fatalf("wants %d while rank 2 is being ended: %+v", n, c.p.size())
 	}
 	c.p.MemberGone(c.now, jobtest.Node(3)) // with rank 2: nobody misses it
 	c.after(goneGrace)
@@ -244,12 +244,12 @@ func TestSizesThatAreRefused(t *testing.T) {
 			by.By = jobs.RankAttempt{} // a user
 		}
 		q.c.step()
-		_, err := q.c.p.Sizing.Resize(q.c.now, jobtest.Node(1), &by)
+		_, err := q.c.p.Resize(q.c.now, jobtest.Node(1), &by)
 		if !errors.Is(err, q.err) || !strings.Contains(fmt.Sprint(err), text) || len(q.c.step()) > 0 {
 			t.Errorf("%v, want %q", err, text)
 		}
 	}
-	if _, err := growing.p.Sizing.Resize(growing.now, jobtest.Node(2), &wire.Resize{By: wiretest.RA(0, 1)}); !errors.Is(err, jobs.ErrRefused) {
+	if _, err := growing.p.Resize(growing.now, jobtest.Node(2), &wire.Resize{By: wiretest.RA(0, 1)}); !errors.Is(err, jobs.ErrRefused) {
 		t.Errorf("a node asks for a worker of another one: %v", err)
 	}
 	growing.p.Cancel(growing.now, "", true)
@@ -266,7 +266,7 @@ func TestSizesChangeSoOften(t *testing.T) {
 		t.Helper()
 		now = now.Add(d)
 		got := 0
-		for p.take(now) {
+		for p.allows(now) {
 			got++
 		}
 		if got != want {
