@@ -24,7 +24,7 @@
 //	claims      the slots of a node: offers, holds, its queue
 //	wire        the messages of all of them, leases, reasons
 //	where       conditions on nodes
-//	agenda      who is to be woken when
+//	timers      who is to be woken when
 //
 // and agent has around it
 //

@@ -13,13 +13,13 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/disk"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/journal"
 	"zorilla/transfer"
@@ -211,9 +211,9 @@ func (o owner) Due() {
 
 // Wake returns when something is due.
 func (o owner) Wake() time.Time {
-	at := agenda.Earlier(o.s.core.Wake(), o.s.own.Wake())
+	at := timers.Earlier(o.s.core.Wake(), o.s.own.Wake())
 	if o.s.core.Busy > 0 {
-		at = agenda.Earlier(at, time.Now().Add(pollInterval))
+		at = timers.Earlier(at, time.Now().Add(pollInterval))
 	}
 	return at
 }

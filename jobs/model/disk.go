@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/work"
 )
@@ -178,7 +178,7 @@ func (d *disk) gathered(id participant.WorkerID) bool {
 func (m *Model) record(now time.Time, e core.DoRecord) {
 	w := &write{e, now.Add(m.cfg.Disk())}
 	if n := len(m.writing); n > 0 {
-		w.due = agenda.Later(w.due, m.writing[n-1].due)
+		w.due = timers.Later(w.due, m.writing[n-1].due)
 	}
 	m.writing = append(m.writing, w)
 	m.written(now)

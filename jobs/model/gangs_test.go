@@ -7,7 +7,7 @@ import (
 
 	"zorilla/internal/seeds"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/model"
 )
@@ -160,7 +160,7 @@ func (c *contest) rooms() {
 		if first && g.first.IsZero() {
 			g.first = c.net.Now()
 		}
-		if d := c.net.Now().Sub(agenda.Later(g.room, g.first)); first && !g.room.IsZero() && d > c.longest {
+		if d := c.net.Now().Sub(timers.Later(g.room, g.first)); first && !g.room.IsZero() && d > c.longest {
 			c.longest = d
 		}
 		first = false

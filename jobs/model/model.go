@@ -9,10 +9,10 @@ import (
 	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -80,7 +80,7 @@ type Model struct {
 	core      *core.Core
 	disk      disk
 	writing   []*write // events on their way to the journal, in order
-	timers    agenda.Agenda[*timer]
+	timers    timers.Queue[*timer]
 	asked     []asked
 	measures  []*measure
 	follows   []*followed
@@ -114,7 +114,7 @@ type Extend struct {
 
 // timer is something that takes time, and is lost with the node.
 type timer struct {
-	agenda.Entry
+	timers.Entry
 	f func(now time.Time)
 }
 
@@ -218,16 +218,16 @@ func (m *Model) Tick(now time.Time) Actions {
 
 // Next returns when Tick is due; zero = only after an input.
 func (m *Model) Next() time.Time {
-	at := agenda.Earlier(agenda.Earlier(m.core.Wake(), m.timers.Next()), earliest(m.measures))
+	at := timers.Earlier(timers.Earlier(m.core.Wake(), m.timers.Next()), earliest(m.measures))
 	if len(m.writing) > 0 {
-		at = agenda.Earlier(at, m.writing[0].due)
+		at = timers.Earlier(at, m.writing[0].due)
 	}
 	for _, a := range m.asked {
-		at = agenda.Earlier(at, a.until)
+		at = timers.Earlier(at, a.until)
 	}
 	for _, f := range m.follows {
 		if !f.asked {
-			at = agenda.Earlier(at, f.next)
+			at = timers.Earlier(at, f.next)
 		}
 	}
 	return at

@@ -8,11 +8,11 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -321,7 +321,7 @@ func (m *Model) tellMeasured(now time.Time) {
 			out.RTT[i] = wire.Microseconds(rtt)
 		}
 		if missing && now.Before(x.until) {
-			x.next = agenda.Earlier(x.until, now.Add(wire.MeasurePause))
+			x.next = timers.Earlier(x.until, now.Add(wire.MeasurePause))
 			going = append(going, x)
 			continue
 		}
@@ -333,7 +333,7 @@ func (m *Model) tellMeasured(now time.Time) {
 // earliest returns when tellMeasured is due; zero = not by itself.
 func earliest(measures []*measure) (at time.Time) {
 	for _, x := range measures {
-		at = agenda.Earlier(at, x.next)
+		at = timers.Earlier(at, x.next)
 	}
 	return at
 }

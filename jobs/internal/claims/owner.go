@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
@@ -227,7 +227,7 @@ func (c *Claims) expire(now time.Time) {
 	c.Queue = slices.DeleteFunc(c.Queue, func(q *Queued) bool { return !now.Before(q.expires) })
 	c.stale = time.Time{}
 	for _, q := range c.Queue {
-		c.stale = agenda.Earlier(c.stale, q.expires)
+		c.stale = timers.Earlier(c.stale, q.expires)
 	}
 }
 
@@ -238,9 +238,9 @@ func (c *Claims) Wake() time.Time {
 	}
 	at := c.stale
 	for _, h := range c.Holds {
-		at = agenda.Earlier(at, h.Expires)
+		at = timers.Earlier(at, h.Expires)
 		if !h.recalled.IsZero() && c.at.Before(h.recalled.Add(RecallTime)) {
-			at = agenda.Earlier(at, h.recalled.Add(RecallTime))
+			at = timers.Earlier(at, h.recalled.Add(RecallTime))
 		}
 	}
 	return at

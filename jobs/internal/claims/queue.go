@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -54,7 +54,7 @@ func (p *pending) enqueue(now time.Time, ad wire.Advertisement) bool {
 		q.since, q.asleep, q.hopes = p.Queue[i].since, p.Queue[i].asleep, p.Queue[i].hopes
 		p.Queue = slices.Delete(p.Queue, i, i+1)
 	}
-	p.stale = agenda.Earlier(p.stale, q.expires)
+	p.stale = timers.Earlier(p.stale, q.expires)
 	i, _ := slices.BinarySearchFunc(p.Queue, q, func(a, b *Queued) int {
 		if a.Ad.Order().Before(b.Ad.Order()) {
 			return -1

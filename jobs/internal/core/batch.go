@@ -7,8 +7,8 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -27,14 +27,14 @@ const maxBehind = 1024
 // batches are the jobs that share searches.
 type batches struct {
 	core  *Core
-	kinds map[string]*kind     // by what their jobs want
-	due   agenda.Agenda[*kind] // those that have something to wait for
-	calls map[jobs.ID]*batch   // of which nodes may still hold something, by name
+	kinds map[string]*kind    // by what their jobs want
+	due   timers.Queue[*kind] // those that have something to wait for
+	calls map[jobs.ID]*batch  // of which nodes may still hold something, by name
 }
 
 // kind is jobs that want the same.
 type kind struct {
-	agenda.Entry
+	timers.Entry
 	wish  string
 	first *Job      // searches by itself; nil = none does
 	batch *batch    // searches; nil = none does
@@ -145,7 +145,7 @@ func (t *batches) advance(now time.Time, k *kind) {
 	case t.kinds[k.wish] == k && (k.batch != nil || len(k.wait) > 0):
 		at := k.until
 		if k.batch != nil {
-			at = agenda.Earlier(at, k.batch.until)
+			at = timers.Earlier(at, k.batch.until)
 		}
 		t.due.Set(k, at)
 	case k.Number > 0:

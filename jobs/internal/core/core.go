@@ -14,12 +14,12 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -38,8 +38,8 @@ type Core struct {
 
 	Claims  *claims.Claims
 	Clock   jobs.Clock
-	Jobs    map[jobs.ID]*Job    // that were submitted here, and are in memory
-	Live    agenda.Agenda[*Job] // those of them that have not ended, or are not known to have
+	Jobs    map[jobs.ID]*Job   // that were submitted here, and are in memory
+	Live    timers.Queue[*Job] // those of them that have not ended, or are not known to have
 	batches batches
 	Part    participant.Participant
 	Busy    int    // live jobs that nodes work for
@@ -152,10 +152,10 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 
 // Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
-	at := agenda.Earlier(c.Claims.Wake(), agenda.Earlier(c.Live.Next(), c.Part.Agenda.Next()))
-	at = agenda.Earlier(agenda.Earlier(at, c.again.next()), c.batches.due.Next())
+	at := timers.Earlier(c.Claims.Wake(), timers.Earlier(c.Live.Next(), c.Part.Timers.Next()))
+	at = timers.Earlier(timers.Earlier(at, c.again.next()), c.batches.due.Next())
 	if s := &c.Claims.Starts; !s.Trying && c.Part.Leaving == 0 {
-		at = agenda.Earlier(at, s.Next)
+		at = timers.Earlier(at, s.Next)
 	}
 	return at
 }

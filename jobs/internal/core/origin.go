@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
 
 // Job is a job that was submitted at this node.
 type Job struct {
-	agenda.Entry // in Core.Live
+	timers.Entry // in Core.Live
 	Primary      *primary.Primary
 	Steps        []*PendingStep      // in order; their effects wait for the journal
 	wrote        int                 // the number of the last step

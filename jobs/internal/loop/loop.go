@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 )
 
 // Loop calls functions one after the other. Its methods may be called from any
@@ -121,7 +121,7 @@ func (l *Loop) run(o Owner) {
 		l.checkStall(o)
 		o.Due()
 		if l.next = o.Wake(); !l.next.IsZero() {
-			l.next = agenda.Later(l.next, time.Now())
+			l.next = timers.Later(l.next, time.Now())
 			timer.Reset(max(0, time.Until(l.next)))
 		} else {
 			timer.Stop()

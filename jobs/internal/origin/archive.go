@@ -9,8 +9,8 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/transfer"
 	"zorilla/vicinity"
 )
@@ -264,7 +264,7 @@ func (a *archive) sawRead(now time.Time, id jobs.ID) {
 	if r := a.find(id); r != nil && !r.forgotten() {
 		since := (now.Add(record.KeepRead).Sub(r.end()) + time.Minute - 1) / time.Minute
 		r.floor = uint16(max(0, min(since, record.KeepUnread/time.Minute)))
-		a.next = agenda.Earlier(a.next, now.Add(record.KeepRead))
+		a.next = timers.Earlier(a.next, now.Add(record.KeepRead))
 	}
 }
 
@@ -282,15 +282,15 @@ func (a *archive) sweep(now time.Time) (forget, drop []row) {
 	var kept []int
 	for i := range a.order {
 		r := &a.order[i]
-		switch at := agenda.Later(r.end().Add(a.keepFor), r.least()); {
+		switch at := timers.Later(r.end().Add(a.keepFor), r.least()); {
 		case r.forgotten():
 			if at = r.end().Add(record.KeepRecords * a.keepFor); now.Before(at) {
-				a.next = agenda.Earlier(a.next, at)
+				a.next = timers.Earlier(a.next, at)
 			} else {
 				drop = append(drop, *r)
 			}
 		case now.Before(at):
-			a.next = agenda.Earlier(a.next, at)
+			a.next = timers.Earlier(a.next, at)
 			if over && r.size > 0 {
 				kept = append(kept, i)
 			}
@@ -302,7 +302,7 @@ func (a *archive) sweep(now time.Time) (forget, drop []row) {
 	for i := 0; over && left > a.limit && i < len(kept); i++ {
 		r := &a.order[kept[i]]
 		if at := r.least(); now.Before(at) {
-			free = agenda.Earlier(free, at)
+			free = timers.Earlier(free, at)
 		} else {
 			goes(r)
 		}
@@ -314,10 +314,10 @@ func (a *archive) sweep(now time.Time) (forget, drop []row) {
 		}
 	}
 	if a.full = a.limit > 0 && left > a.limit; a.full {
-		a.next = agenda.Earlier(a.next, free)
+		a.next = timers.Earlier(a.next, free)
 	}
 	if !a.next.IsZero() {
-		a.next = agenda.Later(a.next, now.Add(sweepPause))
+		a.next = timers.Later(a.next, now.Add(sweepPause))
 	}
 	return forget, drop
 }

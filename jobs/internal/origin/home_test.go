@@ -19,13 +19,13 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/journal"
 	"zorilla/jobs/work"
@@ -132,7 +132,7 @@ type owner struct {
 func (l *life) owner(h *home) owner { return owner{l, h} }
 
 func (o owner) Stalled()        { o.core.Overslept(time.Now()) }
-func (o owner) Wake() time.Time { return agenda.Earlier(o.core.Wake(), o.own.Wake()) }
+func (o owner) Wake() time.Time { return timers.Earlier(o.core.Wake(), o.own.Wake()) }
 
 func (o owner) Due() {
 	for again := true; again; {

@@ -15,8 +15,8 @@ import (
 
 	"zorilla/internal/sanitize"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/claims"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -33,7 +33,7 @@ type Participant struct {
 	Orphan  time.Duration // how long what runs goes on without word of its origin
 	Leaving time.Duration // this node is being stopped, and may be back in this time; 0 = it is not
 	Works   map[jobs.ID]*Work
-	Agenda  agenda.Agenda[*Work]
+	Timers  timers.Queue[*Work]
 	Out     []Effect
 	News    bool // watchers are to be told
 }
@@ -164,7 +164,7 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 	}
 	k.gpus, k.cores, k.share = c.GPUs, c.Cores, c.Share
 	p.Claims.Cores.Keep(c.Cores)
-	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, agenda.Earlier(c.At, now))
+	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, timers.Earlier(c.At, now))
 	if c.Start == nil {
 		k.prepare(now)
 		return
@@ -189,7 +189,7 @@ func (w *Work) schedule(now time.Time) {
 	case w.kick && w.pause == 0 || len(w.Workers) == 0:
 		at = now
 	}
-	w.part.Agenda.Set(w, at)
+	w.part.Timers.Set(w, at)
 }
 
 // Want notes what is wanted of workers, of all if none is named, and goes on with

@@ -10,7 +10,7 @@ import (
 
 // Tick reports what is due.
 func (p *Participant) Tick(now time.Time) {
-	for w, ok := p.Agenda.Due(now); ok; w, ok = p.Agenda.Due(now) {
+	for w, ok := p.Timers.Due(now); ok; w, ok = p.Timers.Due(now) {
 		if len(w.Workers) == 0 {
 			w.forget()
 			continue
@@ -38,7 +38,7 @@ func (w *Work) forget() {
 		if !w.ending {
 			w.end()
 		}
-		p.Agenda.Set(w, time.Time{}) // until fetched
+		p.Timers.Set(w, time.Time{}) // until fetched
 		return
 	}
 	delete(p.Works, w.Job)
@@ -46,7 +46,7 @@ func (w *Work) forget() {
 		delete(p.Claims.Ending, w.Job)
 		p.Claims.Loose = true
 	}
-	p.Agenda.Remove(w)
+	p.Timers.Remove(w)
 	p.Do(DoForgetWork{w.Job})
 	p.News = true
 }

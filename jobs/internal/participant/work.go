@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/work"
 	"zorilla/transfer"
@@ -17,7 +17,7 @@ import (
 // workers there.
 type Work struct {
 	part         *Participant
-	agenda.Entry // in Participant.Agenda: when it reports
+	timers.Entry // in Participant.Timers: when it reports
 	Job          jobs.ID
 	Origin       vicinity.ID
 	addrs        []string // of the origin, as the grant tells

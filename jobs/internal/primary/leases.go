@@ -9,8 +9,8 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -51,9 +51,9 @@ type participantRecord struct {
 func (k *participantRecord) ends() time.Time {
 	back := k.expectedBack
 	if !k.seenBack.IsZero() {
-		back = agenda.Earlier(back, k.seenBack.Add(backGrace))
+		back = timers.Earlier(back, k.seenBack.Add(backGrace))
 	}
-	return agenda.Later(k.lastContact.Add(wire.PartLease), back)
+	return timers.Later(k.lastContact.Add(wire.PartLease), back)
 }
 
 // nodes lists the participants.
@@ -70,7 +70,7 @@ func (ls Leases) at(id vicinity.ID) *participantRecord {
 // wake returns when the first lease ends.
 func (ls Leases) wake() (at time.Time) {
 	for _, k := range ls {
-		at = agenda.Earlier(at, k.ends())
+		at = timers.Earlier(at, k.ends())
 	}
 	return at
 }
@@ -105,7 +105,7 @@ func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
 	if k.unverified || now.Before(k.expectedBack) {
 		return
 	}
-	k.lastContact = agenda.Earlier(k.lastContact, now.Add(goneGrace-wire.PartLease))
+	k.lastContact = timers.Earlier(k.lastContact, now.Add(goneGrace-wire.PartLease))
 	if idle {
 		k.lastContact = now.Add(-wire.PartLease)
 	}
@@ -150,7 +150,7 @@ func backBy(now, back time.Time) time.Time {
 	if !now.Before(back) {
 		return time.Time{}
 	}
-	return agenda.Earlier(back, now.Add(maxAway))
+	return timers.Earlier(back, now.Add(maxAway))
 }
 
 // forgotten compares a node's report with the ranks that it has, now and then,
@@ -219,7 +219,7 @@ const maxLate = 3
 func (ls Leases) lateText(now time.Time, r *record.Record, late map[vicinity.ID]string) string {
 	var since time.Time
 	for _, k := range ls {
-		since = agenda.Earlier(since, k.granted)
+		since = timers.Earlier(since, k.granted)
 	}
 	var names []string
 	for _, id := range slices.Sorted(maps.Keys(late)) {

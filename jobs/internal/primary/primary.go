@@ -15,9 +15,9 @@ import (
 	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -107,7 +107,7 @@ func (p *Primary) Wake() time.Time {
 	if p.Rec.State.Final() {
 		return time.Time{}
 	}
-	return agenda.Earlier(agenda.Earlier(p.outlook().Until, p.giveUpAt()), agenda.Earlier(agenda.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
+	return timers.Earlier(timers.Earlier(p.outlook().Until, p.giveUpAt()), timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 	"zorilla/jobs/work"
@@ -59,7 +59,7 @@ func (o *overdue) ran(now time.Time, rec *record.Record, w *wire.WorkerReport) {
 	if r.begun.IsZero() {
 		r.begun = now
 		if wall := time.Duration(rec.Spec.Walltime); wall > 0 && rec.Tasks == nil {
-			o.first = agenda.Earlier(o.first, now.Add(wall+overtime))
+			o.first = timers.Earlier(o.first, now.Add(wall+overtime))
 		}
 	}
 	if r.ended.IsZero() {
@@ -103,7 +103,7 @@ func (o *overdue) unfinished(rec *record.Record, id vicinity.ID) (preparing, idl
 // stuckAt returns when a participant counts as one that gets nowhere. While inputs move, to
 // whichever node, those that wait for them may have to wait for their turn.
 func (p *Primary) stuckAt(id vicinity.ID) time.Time {
-	since := agenda.Later(p.Parts[id].progress, p.staging.at)
+	since := timers.Later(p.Parts[id].progress, p.staging.at)
 	var by time.Time
 	if p.Rec.Spec.GiveUp > 0 {
 		by = p.giveUpAt()
@@ -116,7 +116,7 @@ func (p *Primary) overdueAt() time.Time {
 	at := p.first
 	for id, k := range p.Parts {
 		if k.watched {
-			at = agenda.Earlier(at, p.stuckAt(id))
+			at = timers.Earlier(at, p.stuckAt(id))
 		}
 	}
 	return at
@@ -144,7 +144,7 @@ func (p *Primary) checkProgress(now time.Time) {
 // unstick has ranks placed again whose node gets nowhere with them.
 func (p *Primary) unstick(now time.Time, id vicinity.ID, preparing, idle []jobs.RankAttempt) {
 	k := p.Parts[id]
-	why := fmt.Sprintf("no progress for %v: its disk or program may hang", now.Sub(agenda.Later(k.progress, p.staging.at)).Round(time.Second))
+	why := fmt.Sprintf("no progress for %v: its disk or program may hang", now.Sub(timers.Later(k.progress, p.staging.at)).Round(time.Second))
 	ranks := slices.Concat(preparing, idle)
 	p.Warn(now, fmt.Sprintf("%s placed again: node %s: %s", p.Rec.Spec.List(ranks), jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, id), why))
 	p.stuck[id]++
@@ -169,15 +169,15 @@ func (p *Primary) checkWalltime(now time.Time) {
 		if p.Rec.State.Final() || k.State != jobs.WorkerRunning || r.attempt != k.Attempt || r.begun.IsZero() {
 			continue
 		}
-		end := agenda.Later(r.begun.Add(wall), p.deafUntil).Add(overtime)
+		end := timers.Later(r.begun.Add(wall), p.deafUntil).Add(overtime)
 		if part := p.Parts[k.Node]; part != nil && !part.expectedBack.IsZero() {
-			end = agenda.Later(end, part.expectedBack.Add(overtime))
+			end = timers.Later(end, part.expectedBack.Add(overtime))
 		}
 		if !r.ended.IsZero() {
-			end = agenda.Later(end, r.ended.Add(storing))
+			end = timers.Later(end, r.ended.Add(storing))
 		}
 		if now.Before(end) {
-			p.first = agenda.Earlier(p.first, end)
+			p.first = timers.Earlier(p.first, end)
 			continue
 		}
 		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}

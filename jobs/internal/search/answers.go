@@ -8,7 +8,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
@@ -208,7 +208,7 @@ func (s *nodeAnswers) hoped(now time.Time, nearer time.Duration) (workers int, u
 		at := h.since.Add(MaxHope)
 		if now.Before(at) && time.Duration(s.Answers[id].RTT) < nearer {
 			workers += h.workers
-			until = agenda.Later(until, at)
+			until = timers.Later(until, at)
 		}
 	}
 	return workers, until

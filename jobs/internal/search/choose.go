@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"zorilla/internal/codec"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -85,8 +85,8 @@ func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 		s.measuredAt = now
 	}
 	s.horizon = horizon
-	at := agenda.Later(since, s.measuredAt).Add(wait)
-	if at = agenda.Later(at, s.Offers.measuredBy(now, c.offers, c.assign)); now.Before(at) {
+	at := timers.Later(since, s.measuredAt).Add(wait)
+	if at = timers.Later(at, s.Offers.measuredBy(now, c.offers, c.assign)); now.Before(at) {
 		s.wait(at)
 		return false
 	}

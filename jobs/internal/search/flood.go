@@ -7,7 +7,7 @@ import (
 	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
@@ -275,7 +275,7 @@ func (s *Search) extend(now time.Time, d *Demand, n *Next) {
 	}
 	if len(rim) > 0 {
 		n.Extend = append(n.Extend, rim...)
-		s.releaseAt = agenda.Later(s.releaseAt, now.Add(s.keeps))
+		s.releaseAt = timers.Later(s.releaseAt, now.Add(s.keeps))
 		s.countCost()
 	}
 	if s.open(now, horizon) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"zorilla/flood"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/vicinity"
 )
 
@@ -62,7 +62,7 @@ func (f *floods) mayExtend(now time.Time) bool {
 // extended returns when a flood that may be extended has brought more: not at
 // once, since it may have to wait for nodes that are free soon.
 func (f *floods) extended(now time.Time) time.Time {
-	return agenda.Later(now.Add(time.Millisecond), f.frontier.Due(now, f.horizon))
+	return timers.Later(now.Add(time.Millisecond), f.frontier.Due(now, f.horizon))
 }
 
 // meet has the flood carried to members that are known to be nearer than the
@@ -91,7 +91,7 @@ func (f *floods) lastAsked() time.Time {
 	case f.frontier.IsDirect():
 		return time.Time{}
 	case f.adaptive:
-		return agenda.Later(f.FloodedAt, f.frontier.Sent())
+		return timers.Later(f.FloodedAt, f.frontier.Sent())
 	}
 	return f.FloodedAt
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -45,7 +45,7 @@ func (s *Search) measuresPairs(now time.Time, c *choice, n *Next) bool {
 	switch n.Measure = append(n.Measure, list...); {
 	case len(list) > 0:
 		s.wait(s.answersBy)
-		s.releaseAt = agenda.Later(s.releaseAt, s.answersBy.Add(s.keeps))
+		s.releaseAt = timers.Later(s.releaseAt, s.answersBy.Add(s.keeps))
 		return true
 	case spent && s.spec.MaxRTT > 0:
 		s.changed, s.group.apart = true, "the round trips between nodes could not be measured"
@@ -60,7 +60,7 @@ func (s *Search) tooSoon(now time.Time) bool {
 	g := &s.group
 	if now.Before(s.answersBy) {
 		s.decideAt = s.answersBy
-		s.releaseAt = agenda.Later(s.releaseAt, now.Add(s.keeps))
+		s.releaseAt = timers.Later(s.releaseAt, now.Add(s.keeps))
 		return true
 	}
 	if at := g.chosenAt.Add(placePace(len(s.Offers))); now.Before(at) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -59,7 +59,7 @@ func (o offers) measuredBy(now time.Time, list []placement.Offer, assign []int) 
 		}
 		next := past.asked.Add(max(past.least*9/8+time.Millisecond, 2*now.Sub(past.asked)))
 		last := past.asked.Add(min(max(past.least, past.most)*9/8+time.Millisecond, MaxNearerWait))
-		at = agenda.Later(at, agenda.Earlier(next, last))
+		at = timers.Later(at, timers.Earlier(next, last))
 	}
 	return at
 }

@@ -12,7 +12,7 @@ import (
 
 	"zorilla/flood"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/agenda"
+	"zorilla/jobs/internal/timers"
 	"zorilla/vicinity"
 )
 
@@ -115,7 +115,7 @@ func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 		}
 		if short := d.Wanted - s.Offers.workers(); short > 0 && len(s.hopes) > 0 {
 			if ready := s.frontier.Ready(); now.Before(ready) { // those that were reached may offer
-				s.extendAt = agenda.Earlier(s.extendAt, ready)
+				s.extendAt = timers.Earlier(s.extendAt, ready)
 			} else {
 				n.Recall = s.recall(now, slices.Repeat([]time.Duration{anywhere}, short))
 			}
@@ -142,17 +142,17 @@ func demands(list []Demand) []Demand {
 // Outlook says what the search waits for.
 func (s *Search) Outlook(d Demand) Outlook {
 	o := Outlook{
-		Flood: agenda.Earlier(s.schedule.Wake(), s.refloodAt),
+		Flood: timers.Earlier(s.schedule.Wake(), s.refloodAt),
 		Why: Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0,
 			room: s.roomFor, unheard: s.unheard(), apart: s.group.apart, never: s.never(&d)},
 	}
 	switch {
 	case d.Wanted == 0:
 	case !s.decideAt.IsZero():
-		o.Until = agenda.Earlier(s.decideAt, s.extendAt)
+		o.Until = timers.Earlier(s.decideAt, s.extendAt)
 	case s.own == asked: // until it answers, which it does
 	default:
-		o.Until = agenda.Earlier(agenda.Earlier(o.Flood, s.extendAt), s.releaseAt)
+		o.Until = timers.Earlier(timers.Earlier(o.Flood, s.extendAt), s.releaseAt)
 	}
 	return o
 }
@@ -202,9 +202,9 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	default:
 		if s.refloodAt.IsZero() {
 			jitter := time.Duration(s.Rnd.Int64N(int64(100 * time.Millisecond)))
-			s.refloodAt = agenda.Later(now, s.FloodedAt.Add(s.pause())).Add(jitter)
+			s.refloodAt = timers.Later(now, s.FloodedAt.Add(s.pause())).Add(jitter)
 		}
-		s.releaseAt = agenda.Later(s.releaseAt, s.refloodAt.Add(s.keeps))
+		s.releaseAt = timers.Later(s.releaseAt, s.refloodAt.Add(s.keeps))
 	}
 	n.Outlook = s.Outlook(d)
 	return n

@@ -1,4 +1,4 @@
-package agenda
+package timers
 
 import (
 	"runtime"
@@ -11,7 +11,7 @@ type timed struct{ Entry }
 
 // What is taken out does not stay in memory, however many there were.
 func TestRemovedIsForgotten(t *testing.T) {
-	var a Agenda[*timed]
+	var a Queue[*timed]
 	var list []*timed
 	var weakly []weak.Pointer[timed]
 	for i := range 5000 {
