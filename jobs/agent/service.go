@@ -185,7 +185,7 @@ const pollInterval = time.Second
 type owner struct{ s *Service }
 
 // Stalled gives the nodes that work for the jobs their time to report anew.
-func (o owner) Stalled() { o.s.core.Overslept(time.Now()) }
+func (o owner) Stalled() { o.s.core.Stalled(time.Now()) }
 
 // Due does what the core wants done, and what else has come.
 func (o owner) Due() {
@@ -194,7 +194,7 @@ func (o owner) Due() {
 		before := time.Now()
 		list, news := s.core.Advance(before)
 		if now := time.Now(); now.Sub(before) >= pollInterval { // the loop itself took as long
-			s.core.Overslept(now)
+			s.core.Stalled(now)
 		}
 		if news {
 			s.loop.Notify()

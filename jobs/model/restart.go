@@ -92,6 +92,6 @@ func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
 			m.core.Resume(now, j)
 		}
 	}
-	m.core.Overslept(now)
+	m.core.Stalled(now)
 	return m, m.Tick(now)
 }

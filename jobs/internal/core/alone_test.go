@@ -93,7 +93,7 @@ func TestJobsThatWaitAloneAskWhoComes(t *testing.T) {
 	if l.ads[queue[0]] == 0 || len(l.ads) > waiting/10 {
 		t.Errorf("%d jobs ask who comes at once, the first %d times; want that one, and the others later", len(l.ads), l.ads[queue[0]])
 	}
-	l.idle(waiting*rousePause + time.Second)
+	l.idle(waiting*resumePause + time.Second)
 	if len(l.ads) != waiting {
 		t.Errorf("%d of %d jobs have asked who came", len(l.ads), waiting)
 	}

@@ -279,7 +279,7 @@ func (c *Core) count(j *Job, busy bool) {
 func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 	live := slices.Clone(c.Live.List)
 	if member && c.network.Size() > 1 {
-		c.rouse(now, live)
+		c.resumeSearches(now, live)
 	}
 	for _, j := range live {
 		switch p := j.Primary; {
@@ -297,26 +297,26 @@ func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 	}
 }
 
-// rousePause is between the floods of jobs that did not ask others, as there were none: as many
+// resumePause is between the floods of jobs that did not ask others, as there were none: as many
 // come from an origin as others take from it.
-const rousePause = 20 * time.Millisecond
+const resumePause = 20 * time.Millisecond
 
-// rouse has jobs ask others, the first of them first.
-func (c *Core) rouse(now time.Time, live []*Job) {
-	rest := slices.DeleteFunc(slices.Clone(live), func(j *Job) bool { return j.Primary.Rec.State.Final() || !j.Primary.Search.Rests() })
-	slices.SortFunc(rest, func(a, b *Job) int {
+// resumeSearches has jobs ask others, the first of them first.
+func (c *Core) resumeSearches(now time.Time, live []*Job) {
+	paused := slices.DeleteFunc(slices.Clone(live), func(j *Job) bool { return j.Primary.Rec.State.Final() || !j.Primary.Search.Paused() })
+	slices.SortFunc(paused, func(a, b *Job) int {
 		return cmp.Or(cmp.Compare(b.Primary.Rec.Spec.Priority, a.Primary.Rec.Spec.Priority), cmp.Compare(a.Number, b.Number))
 	})
-	for i, j := range rest {
-		j.Primary.Rouse(now, now.Add(time.Duration(i)*rousePause))
+	for i, j := range paused {
+		j.Primary.ResumeSearch(now, now.Add(time.Duration(i)*resumePause))
 		c.Flush(now, j)
 	}
 }
 
-// Overslept gives the nodes that work for the jobs their time to report anew.
-func (c *Core) Overslept(now time.Time) {
+// Stalled gives the nodes that work for the jobs their time to report anew.
+func (c *Core) Stalled(now time.Time) {
 	for _, j := range c.Live.List {
-		j.Primary.Overslept(now)
+		j.Primary.Stalled(now)
 	}
 }
 

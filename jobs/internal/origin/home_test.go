@@ -131,7 +131,7 @@ type owner struct {
 
 func (l *life) owner(h *home) owner { return owner{l, h} }
 
-func (o owner) Stalled()        { o.core.Overslept(time.Now()) }
+func (o owner) Stalled()        { o.core.Stalled(time.Now()) }
 func (o owner) Wake() time.Time { return timers.Earlier(o.core.Wake(), o.own.Wake()) }
 
 func (o owner) Due() {

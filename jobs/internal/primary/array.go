@@ -43,7 +43,7 @@ func (p *Primary) leaseTasks(now time.Time, from vicinity.ID, rep wire.Report) {
 			continue
 		}
 		if t.Hole(w.Rank) {
-			p.Search.Shun(now, from)
+			p.Search.Avoid(now, from)
 			p.Warn(now, fmt.Sprintf("%s: its last tasks failed at once, one after the other, while those of other nodes did not: it gets no more",
 				jobs.Label(p.Rec.Ranks[w.Rank].Name, from)))
 		}
@@ -71,7 +71,7 @@ func (p *Primary) tasksUnfinished(now time.Time, from vicinity.ID, w wire.Worker
 	case p.Rec.Failing() || left == 0 && w.Exit.Code == 0:
 		return false
 	}
-	p.Search.PutOff(now, from)
+	p.Search.Demote(now, from)
 	why := fmt.Sprintf("the worker of rank %d on %s ended with %d before its tasks were done", w.Rank, jobs.Label(k.Name, from), w.Exit.Code)
 	if w.Exit.Detail != "" {
 		why += ": " + w.Exit.Detail

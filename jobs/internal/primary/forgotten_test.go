@@ -95,7 +95,7 @@ func TestCollectedRankCannotBeLost(t *testing.T) {
 func TestOriginThatOverslept(t *testing.T) {
 	c := half(t, jobs.WorkerRunning)
 	c.now = c.now.Add(time.Minute)
-	c.p.Overslept(c.now)
+	c.p.Stalled(c.now)
 	c.after(0)
 	c.state(jobs.Running, -1)
 	c.now = c.now.Add(wire.PartLease)
@@ -103,7 +103,7 @@ func TestOriginThatOverslept(t *testing.T) {
 	c.state(jobs.NodeFail, jobs.CodeZorilla)
 
 	c = half(t, jobs.WorkerRunning)
-	c.p.Overslept(c.now)
+	c.p.Stalled(c.now)
 	c.p.MemberGone(c.now, jobtest.Node(2)) // the overlay was paused, too
 	c.after(wire.PartLease - time.Second)
 	c.state(jobs.Running, -1)
@@ -117,7 +117,7 @@ func TestOriginThatOverslept(t *testing.T) {
 	c.p.Resume(c.now)
 	c.p.MemberGone(c.now, jobtest.Node(2)) // perhaps it was, before this node was started again
 	c.after(wire.PartLease - time.Second)
-	c.p.Overslept(c.now)
+	c.p.Stalled(c.now)
 	c.after(wire.PartLease - time.Second)
 	c.state(jobs.Running, -1)
 }

@@ -252,7 +252,7 @@ func (p *lifecycle) unprepared(now time.Time, node vicinity.ID, ranks []jobs.Ran
 	if ranks = p.ownedOf(node, ranks); len(ranks) == 0 {
 		return
 	}
-	p.Search.Shun(now, node)
+	p.Search.Avoid(now, node)
 	p.Search.Lost(now, node, why)
 	why = jobs.Label(p.Rec.Ranks[ranks[0].Rank].Name, node) + ": " + why
 	if p.Rec.Started.IsZero() && p.Rec.Count(jobs.WorkerPreparing, jobs.WorkerReady)-len(ranks) < p.Rec.Spec.Least() {

@@ -279,7 +279,7 @@ func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAt
 		p.unprepared(now, to, ranks, "did not answer")
 	} else {
 		p.unprepared(now, to, ranks, refused)
-		p.Search.Forgive(to)
+		p.Search.Readmit(to)
 	}
 	p.pursue(now)
 }

@@ -35,10 +35,10 @@ const (
 
 // overdue is what a job knows of what is late.
 type overdue struct {
-	stuck     map[vicinity.ID]int // how often nodes were given up for want of progress
-	runs      map[int]run         // by rank: of those that were started
-	first     time.Time           // when a walltime may be over, at the soonest; zero = there is none
-	deafUntil time.Time           // this node itself heard nothing before
+	stuck        map[vicinity.ID]int // how often nodes were given up for want of progress
+	runs         map[int]run         // by rank: of those that were started
+	first        time.Time           // when a walltime may be over, at the soonest; zero = there is none
+	stalledUntil time.Time           // this node itself heard nothing before
 }
 
 // run is what is known of a rank since its START.
@@ -169,7 +169,7 @@ func (p *Primary) checkWalltime(now time.Time) {
 		if p.Rec.State.Final() || k.State != jobs.WorkerRunning || r.attempt != k.Attempt || r.begun.IsZero() {
 			continue
 		}
-		end := timers.Later(r.begun.Add(wall), p.deafUntil).Add(overtime)
+		end := timers.Later(r.begun.Add(wall), p.stalledUntil).Add(overtime)
 		if part := p.Parts[k.Node]; part != nil && !part.expectedBack.IsZero() {
 			end = timers.Later(end, part.expectedBack.Add(overtime))
 		}

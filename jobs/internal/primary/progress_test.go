@@ -105,7 +105,7 @@ func TestNodesThatGetOnAreNotGivenUp(t *testing.T) {
 	}
 	c := granted(t, jobs.Spec{}) // whose origin is paused meanwhile
 	c.now = c.now.Add(5 * noProgress)
-	c.p.Overslept(c.now)
+	c.p.Stalled(c.now)
 	if c.lasts(noProgress-2*wire.ReportEvery, jobs.WorkerPreparing, nil); c.p.Rec.State != jobs.Staging {
 		t.Errorf("after a pause of its origin the job is %s: %q", c.p.Rec.State, c.p.Rec.Warnings)
 	}
@@ -192,7 +192,7 @@ func TestWalltimeIsTheOriginsAffairToo(t *testing.T) {
 	c = begin() // this node heard nobody meanwhile
 	c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1))
 	c.now = c.now.Add(10 * wall)
-	c.p.Overslept(c.now)
+	c.p.Stalled(c.now)
 	c.lasts(overtime-2*wire.ReportEvery, jobs.WorkerRunning, nil)
 	c.state(jobs.Running, -1)
 }

@@ -23,7 +23,7 @@ import (
 func (p *lifecycle) failed(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	k := &p.Rec.Ranks[w.Rank]
 	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) && p.Rec.Cancelled == "" {
-		p.Search.PutOff(now, from)
+		p.Search.Demote(now, from)
 		p.retry(now, []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k))
 		return
 	}
@@ -96,7 +96,7 @@ func (p *lifecycle) startOver(now time.Time, kind record.Kind, why string) {
 // does so again.
 func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	why := fmt.Sprintf("%s: %s %s", p.Rec.Spec.Who(w.Rank), jobs.Label(p.Rec.Ranks[w.Rank].Name, from), w.Reason)
-	p.Search.Shun(now, from)
+	p.Search.Avoid(now, from)
 	p.Search.Lost(now, from, w.Reason)
 	ranks := []jobs.RankAttempt{w.RankAttempt}
 	if p.Rec.Ranks[w.Rank].GivenBack {

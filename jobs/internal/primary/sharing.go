@@ -49,8 +49,8 @@ func (p *Primary) SearchAlone(now time.Time) {
 	p.pursue(now)
 }
 
-// Rouse has a job that waits at a node which was alone ask others at a time.
-func (p *Primary) Rouse(now, at time.Time) {
-	p.Search.Rouse(at)
+// ResumeSearch has a job that waits at a node which was alone ask others at a time.
+func (p *Primary) ResumeSearch(now, at time.Time) {
+	p.Search.ResumeAt(at)
 	p.expect(now, p.look())
 }

@@ -99,12 +99,12 @@ func (p *Primary) WaitedFor(now time.Time, id vicinity.ID) {
 	}
 }
 
-// Overslept is called when this node did not run for a while: paused, on a
+// Stalled is called when this node did not run for a while: it was paused, on a
 // machine that had no time for it, or long in starting. Its participants were not
 // silent then, they were not heard.
-func (p *Primary) Overslept(now time.Time) {
+func (p *Primary) Stalled(now time.Time) {
 	p.Parts.unheard(now)
-	p.deafUntil = now
+	p.stalledUntil = now
 }
 
 // acknowledge tells a participant what is safe at the origin and what is not
@@ -146,7 +146,7 @@ func (p *Primary) couldNot(now time.Time, from vicinity.ID, w wire.WorkerReport)
 		return
 	}
 	if k.State == jobs.WorkerRunning || k.State == jobs.WorkerEnded {
-		p.Search.Shun(now, from)
+		p.Search.Avoid(now, from)
 		p.lost(now, []jobs.RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s: %s", p.Rec.Spec.Who(w.Rank), jobs.Label(k.Name, from), w.Reason))
 		return
 	}
@@ -194,12 +194,12 @@ func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 		p.emit(record.Event{Kind: record.Collected, At: now, Ranks: []jobs.RankAttempt{ra}})
 		p.stopSpare(ra.Rank)
 	case errors.Is(err, ErrNotAsked):
-		p.Search.Shun(now, p.Rec.Ranks[ra.Rank].Node)
+		p.Search.Avoid(now, p.Rec.Ranks[ra.Rank].Node)
 		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: %v", p.Rec.Spec.Who(ra.Rank), err))
 	case errors.Is(err, transfer.ErrNoHolder) && !now.Before(p.collecting.since[ra].Add(fetchFor)):
 		k := &p.Rec.Ranks[ra.Rank]
 		delete(p.collecting.since, ra)
-		p.Search.Shun(now, k.Node)
+		p.Search.Avoid(now, k.Node)
 		p.lost(now, []jobs.RankAttempt{ra},
 			fmt.Sprintf("%s: nothing came of its output files from node %s for %v: its disk or program may hang",
 				p.Rec.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node), fetchFor))

@@ -251,14 +251,14 @@ func TestChoiceWaitsForThoseItAsksAgain(t *testing.T) {
 	}
 }
 
-// A job rests while its node is alone and has it in its queue; not if that node works for it, since
+// A search is paused while its node is alone and has it in its queue; not if that node works for it, since
 // the end of a worker takes the job out of the queue.
 func TestWhoIsQueuedAloneRests(t *testing.T) {
 	for _, c := range []struct {
 		members int
 		placed  bool
 		reason  string
-		rests   bool
+		paused  bool
 	}{
 		{1, false, wire.ReasonBusy, true},
 		{1, true, wire.ReasonBusy, false},
@@ -270,8 +270,8 @@ func TestWhoIsQueuedAloneRests(t *testing.T) {
 		h.d.Placed = c.placed
 		h.s.Next(h.now, h.d)
 		h.answer(0, 0, func(a *wire.Answer) { a.Reason = c.reason })
-		if n := h.s.Next(h.now, h.d); n.Flood.Radius == 0 || h.s.Rests() != c.rests {
-			t.Errorf("%+v: rests is %v after %+v", c, h.s.Rests(), n.Flood)
+		if n := h.s.Next(h.now, h.d); n.Flood.Radius == 0 || h.s.Paused() != c.paused {
+			t.Errorf("%+v: paused is %v after %+v", c, h.s.Paused(), n.Flood)
 		}
 	}
 }

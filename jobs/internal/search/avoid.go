@@ -20,19 +20,19 @@ type avoided struct {
 // avoid are the nodes that a job keeps away from.
 type avoid map[vicinity.ID]avoided
 
-// Shun keeps the job away from a node for a while, as it could not do its work.
-func (s avoid) Shun(now time.Time, id vicinity.ID) { s[id] = avoided{until: now.Add(AvoidFor)} }
+// Avoid keeps the job away from a node for a while, as it could not do its work.
+func (s avoid) Avoid(now time.Time, id vicinity.ID) { s[id] = avoided{until: now.Add(AvoidFor)} }
 
-// PutOff has others come before a node at which the job's program failed: the node is passed over
+// Demote has others come before a node at which the job's program failed: the node is passed over
 // until it has offered and no others had enough.
-func (s avoid) PutOff(now time.Time, id vicinity.ID) {
+func (s avoid) Demote(now time.Time, id vicinity.ID) {
 	if !now.Before(s[id].until) {
 		s[id] = avoided{until: now.Add(AvoidFor), program: true}
 	}
 }
 
-// Forgive ends what Shun or PutOff began.
-func (s avoid) Forgive(id vicinity.ID) { delete(s, id) }
+// Readmit ends what Avoid or Demote began.
+func (s avoid) Readmit(id vicinity.ID) { delete(s, id) }
 
 // lastResort reports whether nodes have offered that were only put off.
 func (s avoid) lastResort() bool {

@@ -18,7 +18,7 @@ func failedAt(t *testing.T, members int) *hunt {
 	h.s.Members = func() int { return members }
 	h.next()
 	h.sent(t, 1, 0)
-	h.s.PutOff(h.now, jobtest.Node(1))
+	h.s.Demote(h.now, jobtest.Node(1))
 	return h
 }
 
@@ -88,7 +88,7 @@ func TestOwnAnswerBeforeTheFloodDoesNotCount(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 2, Slots: 1})
 	h.d = Demand{Wanted: 1, Least: 1}
 	h.s.Members = func() int { return 2 }
-	h.s.PutOff(h.now, jobtest.Node(0))
+	h.s.Demote(h.now, jobtest.Node(0))
 	if n := h.s.Next(h.now, h.d); n.Flood.Radius != 0 {
 		t.Fatalf("got %+v, want a question to this node", n)
 	}
@@ -104,8 +104,8 @@ func TestOwnAnswerBeforeTheFloodDoesNotCount(t *testing.T) {
 // What keeps a job from a node for its own sake is not shortened by a program that fails there.
 func TestMachinesFaultsWeighMore(t *testing.T) {
 	h := failedAt(t, 1)
-	h.s.Shun(h.now, jobtest.Node(2))
-	h.s.PutOff(h.now, jobtest.Node(2))
+	h.s.Avoid(h.now, jobtest.Node(2))
+	h.s.Demote(h.now, jobtest.Node(2))
 	h.answer(2, 1, flooded(1))
 	if h.s.lastResort() {
 		t.Error("it is asked again")

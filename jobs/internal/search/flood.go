@@ -140,9 +140,9 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 	}
 	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
-	shunned := a.Workers > 0 && now.Before(s.avoid[from.ID].until)
+	avoids := a.Workers > 0 && now.Before(s.avoid[from.ID].until)
 	_, known := s.Answers[from.ID]
-	noted := !known || !s.over && (!shunned || s.avoid[from.ID].program) // why it is shunned says more
+	noted := !known || !s.over && (!avoids || s.avoid[from.ID].program) // why it avoids the node says more
 	if noted {
 		s.Answers[from.ID] = jobs.NodeAnswer{
 			Node: from.ID, Name: from.Name, RTT: codec.Duration(rtt), Offered: a.Workers, Reason: a.Reason,
@@ -161,7 +161,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 		return act, false
 	}
-	if shunned {
+	if avoids {
 		s.refuse(from.ID, &a, noted)
 		return act || s.onlyLastResort(), true
 	}
@@ -337,9 +337,9 @@ func (s *Search) ownQueue(a *wire.Answer) {
 	}
 }
 
-// rest puts the next flood off, if it would reach nobody but this node, which need not be asked. A
+// pauseFloods puts the next flood off, if it would reach nobody but this node, which need not be asked. A
 // worker that ends takes its job out of the queue.
-func (s *Search) rest(now time.Time, d *Demand) {
+func (s *Search) pauseFloods(now time.Time, d *Demand) {
 	if s.queued && !d.Placed && s.Members() == 1 {
 		s.schedule.PutOff(now.Add(alone))
 	}

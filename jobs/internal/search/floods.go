@@ -77,12 +77,12 @@ func (f *floods) meet() {
 	}
 }
 
-// Rests reports whether the next flood was put off, since nobody else is here.
-func (f *floods) Rests() bool { return f.schedule.IsOff() }
+// Paused reports whether the next flood was put off, since nobody else is here.
+func (f *floods) Paused() bool { return f.schedule.IsOff() }
 
-// Rouse has a search that rests flood at a time, since somebody has come, or sooner if that would
+// ResumeAt has a paused search flood at a time, since somebody has come, or sooner if that would
 // have been due.
-func (f *floods) Rouse(at time.Time) { f.schedule.PutOff(at) }
+func (f *floods) ResumeAt(at time.Time) { f.schedule.PutOff(at) }
 
 // lastAsked is when nodes were asked last of whom it is not known that they have answered;
 // zero if there are none.

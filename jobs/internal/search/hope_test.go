@@ -216,7 +216,7 @@ func TestOvertakenAnswers(t *testing.T) {
 // A job whose own node is not to be used goes on, though no flood has set a time for it.
 func TestOwnNodeIsAvoided(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
-	h.s.Shun(h.now, jobtest.Node(0))
+	h.s.Avoid(h.now, jobtest.Node(0))
 	h.s.Next(h.now, h.d)
 	if act, refused := h.answer(0, 1, nil); !act || !refused {
 		t.Fatalf("its offer is refused: %v; the search goes on: %v", refused, act)

@@ -165,7 +165,7 @@ func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 			return
 		}
 		s.schedule.Flooded(now)
-		s.rest(now, d)
+		s.pauseFloods(now, d)
 		if s.spec.Search.Adaptive() {
 			s.overdue = true
 			if s.open(now, s.horizon) {

@@ -197,7 +197,7 @@ func TestSearchKeepsAwayFromNodes(t *testing.T) {
 	h := newHunt(jobs.Spec{Min: 1, Max: 1, Slots: 1})
 	h.next()
 	h.answer(1, 1, nil)
-	h.s.Shun(h.now, jobtest.Node(1))
+	h.s.Avoid(h.now, jobtest.Node(1))
 	h.s.Lost(h.now, jobtest.Node(1), "did not answer")
 	if a := h.s.Answers[jobtest.Node(1)]; a.Offered != 0 || a.Reason != "did not answer" {
 		t.Errorf("its answer is now %+v", a)
@@ -205,14 +205,14 @@ func TestSearchKeepsAwayFromNodes(t *testing.T) {
 	if act, refused := h.answer(1, 1, nil); act || !refused || len(h.s.Offers) > 0 {
 		t.Error("takes an offer of a node that has just failed")
 	}
-	h.s.Forgive(jobtest.Node(1))
+	h.s.Readmit(jobtest.Node(1))
 	if act, refused := h.answer(1, 1, nil); act || refused {
 		t.Error("takes, or refuses again, an offer that was refused before it was sent")
 	}
 	if act, refused := h.answer(1, 1, func(a *wire.Answer) { a.Key = 99 }); !act || refused {
-		t.Error("refuses the offer of a node that is forgiven")
+		t.Error("refuses the offer of a node that was readmitted")
 	}
-	h.s.Shun(h.now, jobtest.Node(2))
+	h.s.Avoid(h.now, jobtest.Node(2))
 	h.now = h.now.Add(AvoidFor)
 	if act, refused := h.answer(2, 1, nil); !act || refused {
 		t.Error("refuses the offer of a node for ever")
