@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"strings"
 
 	"zorilla/internal/units"
 	"zorilla/jobs/internal/wire"
@@ -27,17 +26,11 @@ func (m most) with(o most) most {
 	return most{max(m.slots, o.slots), max(m.gpus, o.gpus), max(m.memory, o.memory)}
 }
 
-// permanent are reasons of declines that last as long as node and owner are as they are.
-var permanent = map[string]bool{
-	wire.ReasonSlots: true, wire.ReasonMemory: true, wire.ReasonGPUs: true, wire.ReasonWhere: true, wire.ReasonDenied: true,
-	wire.ReasonNetwork: true, wire.ReasonNetJob: true, wire.ReasonNoNet: true, wire.ReasonNoFence: true,
-}
-
 // capacityOf is what a node that answers so could do.
 func capacityOf(from vicinity.Member, a *wire.Answer) capacity {
 	return capacity{
 		workers: a.Capacity, most: most{from.Slots, from.GPUs, from.Memory},
-		passing: a.Capacity == 0 && !permanent[a.Reason] && !strings.HasPrefix(a.Reason, wire.ReasonMount),
+		passing: a.Capacity == 0 && !wire.Lasts(a.Reason),
 	}
 }
 

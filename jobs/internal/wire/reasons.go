@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // Reasons of declines; explain counts nodes by them.
 const (
 	ReasonBusy     = "busy"
@@ -27,3 +29,13 @@ const ReasonMount = "its owner does not expose"
 
 // ReasonBroken begins the decline of such a node; the cause follows.
 const ReasonBroken = "cannot start workers"
+
+// Lasts reports whether a decline for a reason lasts as long as the node and its owner's settings are as
+// they are. Others may pass without anybody's doing.
+func Lasts(reason string) bool {
+	switch reason {
+	case ReasonSlots, ReasonMemory, ReasonGPUs, ReasonWhere, ReasonDenied, ReasonNetwork, ReasonNetJob, ReasonNoNet, ReasonNoFence:
+		return true
+	}
+	return strings.HasPrefix(reason, ReasonMount)
+}
