@@ -20,7 +20,7 @@ func (s *Service) follow(e core.DoFollow) {
 	s.loop.Go(func() {
 		if state, ok := s.awaitEnd(e.After); ok {
 			s.loop.Post(func() {
-				s.core.Tell(time.Now(), e.Job, func(p *primary.Primary) { p.Followed(time.Now(), e.After, state) })
+				s.core.Update(time.Now(), e.Job, func(p *primary.Primary) { p.Followed(time.Now(), e.After, state) })
 			})
 		}
 	})

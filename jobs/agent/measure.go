@@ -26,7 +26,7 @@ func (s *Service) haveMeasured(job jobs.ID, e primary.DoMeasure) {
 		s.log.Debug().Err(err).Str("node", e.From.Short()).Msg("measure")
 	}
 	s.loop.Post(func() {
-		s.core.Tell(time.Now(), job, func(p *primary.Primary) { p.Paired(time.Now(), e.From, e.Nodes, got.Times(len(e.Nodes))) })
+		s.core.Update(time.Now(), job, func(p *primary.Primary) { p.Paired(time.Now(), e.From, e.Nodes, got.Times(len(e.Nodes))) })
 	})
 }
 

@@ -80,7 +80,7 @@ func (s *Service) grant(e primary.DoGrant) {
 	}
 	s.log.Debug().Err(err).Str("job", string(e.Grant.Job)).Str("node", e.To.Short()).Msg("grant")
 	s.loop.Post(func() {
-		s.core.Tell(time.Now(), e.Grant.Job, func(p *primary.Primary) {
+		s.core.Update(time.Now(), e.Grant.Job, func(p *primary.Primary) {
 			p.GrantFailed(time.Now(), e.To, e.Grant.Ranks, wire.WhyRefused(err))
 		})
 	})

@@ -48,13 +48,13 @@ func (m *Model) Undrain(now time.Time) Actions {
 
 // Cancel ends a job of this node.
 func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
-	m.core.Tell(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user", false) })
+	m.core.Update(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user", false) })
 	return m.Tick(now)
 }
 
 // Resize asks for another number of workers of a job of this node, as a user does.
 func (m *Model) Resize(now time.Time, id jobs.ID, q jobs.Resize) Actions {
-	m.core.Tell(now, id, func(p *primary.Primary) {
+	m.core.Update(now, id, func(p *primary.Primary) {
 		_, _ = p.Resize(now, m.cfg.Self.ID, &wire.Resize{Job: id, Resize: q}) // what it cannot have it does without
 	})
 	return m.Tick(now)

@@ -166,18 +166,18 @@ func (m *Model) replied(now time.Time, a asked, r reply) {
 	switch e := a.Effect.(type) {
 	case primary.DoGrant:
 		if bad {
-			m.core.Tell(now, a.Job, func(p *primary.Primary) { p.GrantFailed(now, e.To, e.Grant.Ranks, r.refused) })
+			m.core.Update(now, a.Job, func(p *primary.Primary) { p.GrantFailed(now, e.To, e.Grant.Ranks, r.refused) })
 		}
 	case primary.DoCollect:
 		var err error
 		if bad {
 			err = errNoFiles
 		}
-		m.core.Tell(now, a.Job, func(p *primary.Primary) {
+		m.core.Update(now, a.Job, func(p *primary.Primary) {
 			p.Collected(now, jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
 		})
 	case primary.DoMeasure:
-		m.core.Tell(now, a.Job, func(p *primary.Primary) { p.Paired(now, e.From, e.Nodes, r.measured.Times(len(e.Nodes))) })
+		m.core.Update(now, a.Job, func(p *primary.Primary) { p.Paired(now, e.From, e.Nodes, r.measured.Times(len(e.Nodes))) })
 	case participant.DoReport:
 		if bad {
 			m.core.Part.Unheard(now, e.Report.Job)
@@ -266,7 +266,7 @@ func (m *Model) answeredQuestion(now time.Time, e core.DoFollow, bad bool, state
 		f.asked, f.next = false, now.Add(wire.AskAgain)
 	default:
 		m.follows = slices.Delete(m.follows, i, i+1)
-		m.core.Tell(now, e.Job, func(p *primary.Primary) { p.Followed(now, e.After, state) })
+		m.core.Update(now, e.Job, func(p *primary.Primary) { p.Followed(now, e.After, state) })
 	}
 }
 

@@ -177,7 +177,7 @@ func TestJobsShareASearch(t *testing.T) {
 		}
 		p.packets = nil
 		for _, id := range []jobs.ID{b, c} {
-			p.core.Tell(p.now, id, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
+			p.core.Update(p.now, id, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 		}
 		if p.pass(100 * time.Millisecond); len(p.packets) != 0 {
 			t.Errorf("told to forget what was not advertised: %+v", p.packets)
@@ -223,7 +223,7 @@ func TestBatchesOfEndedJobs(t *testing.T) {
 	p := newPair(t)
 	b, c, call := begun(p)
 	p.offer(1, 7)
-	p.core.Tell(p.now, b, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
+	p.core.Update(p.now, b, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 	p.act()
 	if got := p.asked(); len(got) != 1 || len(p.packets) != 0 {
 		t.Fatalf("advertised are %v, said %+v, want the search to go on for the other job", got, p.packets)
@@ -236,7 +236,7 @@ func TestBatchesOfEndedJobs(t *testing.T) {
 
 	p = newPair(t)
 	b, c, _ = begun(p)
-	p.core.Tell(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
+	p.core.Update(p.now, c, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
 	p.offer(2, 7)
 	p.pass(300 * time.Millisecond)
 	if len(p.grants) != 1 || p.grants[0].Job != b || len(p.core.batches.calls)+len(p.core.batches.kinds) != 0 {

@@ -104,7 +104,7 @@ func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration
 	return c
 }
 
-// Advance does what is due, and returns what is to be done outside; news tells that
+// Advance does what is due, and returns what is to be done outside; news reports that
 // watchers want to know of it.
 func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 	var due []*Job
@@ -184,7 +184,7 @@ func (c *Core) Submit(now time.Time, id jobs.ID, spec jobs.Spec, inputs int64) *
 	return j
 }
 
-// SetInputs tells how many bytes of inputs a node has to have.
+// SetInputs notes how many bytes of inputs a node has to have.
 func (j *Job) SetInputs(bytes int64) { j.Primary.Staged.Total, j.Primary.Input = bytes, bytes }
 
 // NewJob makes a job of this node, of which nothing is known yet. It may be called
@@ -274,7 +274,7 @@ func (c *Core) count(j *Job, busy bool) {
 	}
 }
 
-// Membership tells that the overlay has a member, perhaps once more, or has declared a
+// Membership notes that the overlay has a member, perhaps once more, or has declared a
 // node dead.
 func (c *Core) Membership(now time.Time, id vicinity.ID, member bool) {
 	live := slices.Clone(c.Live.List)
@@ -320,7 +320,7 @@ func (c *Core) Stalled(now time.Time) {
 	}
 }
 
-// Limit tells what the owner allows from now on.
+// Limit notes what the owner allows from now on.
 func (c *Core) Limit(l jobs.Limits) {
 	c.Claims.Limit(l)
 	c.Claims.Loose = true

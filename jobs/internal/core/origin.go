@@ -74,7 +74,7 @@ func (c *Core) flush(now time.Time, j *Job) {
 	c.release(now, j)
 }
 
-// Recorded tells that the events of a step are durable.
+// Recorded notes that the events of a step are durable.
 func (c *Core) Recorded(now time.Time, id jobs.ID, step int) {
 	j := c.Jobs[id]
 	if j == nil {
@@ -120,13 +120,13 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 	case primary.DoYield:
 		c.yield(now, e.To, wire.Packet{Yield: e.Job, Key: e.Key, Forget: e.Forget})
 	case primary.DoRecall:
-		c.tell(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
+		c.post(e.To, wire.Packet{Recall: e.Job, Signed: now.UnixMilli()})
 	case primary.DoGrant:
 		g := &e.Grant
 		if b := c.batches.calls[g.Held]; b != nil {
 			b.granted[e.To] = true
 		}
-		c.tell(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
+		c.post(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	case primary.DoAnswer:
 		j.reportAnswered(now, e.To)
@@ -165,16 +165,16 @@ func (c *Core) follow(j *Job) {
 	}
 }
 
-// Tell tells a job's primary what has become of an effect of it; nobody, if the job is
-// not in memory any more.
-func (c *Core) Tell(now time.Time, id jobs.ID, f func(*primary.Primary)) {
+// Update gives what has become of an effect to the primary of its job, unless that is not in
+// memory any more.
+func (c *Core) Update(now time.Time, id jobs.ID, f func(*primary.Primary)) {
 	if j := c.Jobs[id]; j != nil {
 		f(j.Primary)
 		c.Flush(now, j)
 	}
 }
 
-// Serve notes that a report of a node has come, and tells which of its workers still
+// Serve notes that a report of a node has come, and returns which of its workers still
 // count; ok is false if the job is not known. Until it is answered, or Unserved, the node is not
 // silent: its report may wait for a disk that is slow or full.
 func (c *Core) Serve(now time.Time, from vicinity.ID, rep *wire.Report) (owned map[jobs.RankAttempt]bool, ok bool) {

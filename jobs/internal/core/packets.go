@@ -12,7 +12,7 @@ import (
 	"zorilla/vicinity"
 )
 
-// Advertised takes an advertisement that came over so many hops; rim tells that
+// Advertised takes an advertisement that came over so many hops; rim reports that
 // it was not to be passed on, else to how many nodes it is.
 func (c *Core) Advertised(now time.Time, ad wire.Advertisement, m flood.Message) {
 	c.Clock.Saw(ad.Stamp, now)
@@ -79,8 +79,8 @@ func (c *Core) answered(now time.Time, from vicinity.ID, a wire.Answer) {
 	c.Flush(now, j)
 }
 
-// tell sends a packet, to this node itself as well.
-func (c *Core) tell(to vicinity.ID, p wire.Packet) {
+// post sends a packet, to this node itself as well.
+func (c *Core) post(to vicinity.ID, p wire.Packet) {
 	if to == c.Self.ID {
 		c.soon = append(c.soon, p)
 		return

@@ -25,7 +25,7 @@ const (
 	maxRepeats  = 4096
 )
 
-// yield tells a node that something is not wanted. This node itself does it at once, before it
+// yield lets a node know that something is not wanted. This node itself does it at once, before it
 // is asked again, which it is at once as well.
 func (c *Core) yield(now time.Time, to vicinity.ID, p wire.Packet) {
 	if to == c.Self.ID {
@@ -42,7 +42,7 @@ func (c *Core) yieldLater(now time.Time, to vicinity.ID, p wire.Packet) {
 	p.Signed = now.UnixMilli()
 	switch {
 	case to == c.Self.ID:
-		c.tell(to, p)
+		c.post(to, p)
 	case len(c.again) < maxRepeats:
 		c.again = append(c.again, repeated{now.Add(repeatAfter), DoPacket{to, p}})
 	}

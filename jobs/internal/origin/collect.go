@@ -35,7 +35,7 @@ func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
 			o.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
 		}
 		o.loop.Post(func() {
-			o.core.Tell(time.Now(), job, func(p *primary.Primary) {
+			o.core.Update(time.Now(), job, func(p *primary.Primary) {
 				p.Collected(time.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
 			})
 		})
@@ -51,7 +51,7 @@ func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) e
 		if now := time.Now(); now.Sub(told) >= tellFetch {
 			told = now
 			o.loop.Post(func() {
-				o.core.Tell(now, job, func(p *primary.Primary) { p.Arriving(now, ra, so.Fetched+so.Cached) })
+				o.core.Update(now, job, func(p *primary.Primary) { p.Arriving(now, ra, so.Fetched+so.Cached) })
 			})
 		}
 	})

@@ -226,7 +226,7 @@ func (o owner) follow(e core.DoFollow) {
 	}
 	if !errors.Is(err, jobs.ErrStopped) { // else it is not known any more: ""
 		o.loop.Post(func() {
-			o.core.Tell(time.Now(), e.Job, func(p *primary.Primary) { p.Followed(time.Now(), e.After, st.State) })
+			o.core.Update(time.Now(), e.Job, func(p *primary.Primary) { p.Followed(time.Now(), e.After, st.State) })
 		})
 	}
 }

@@ -91,10 +91,10 @@ func (c *collecting) needless(r *record.Record, worker int) (yes bool) {
 	return yes || r.Spare(worker)
 }
 
-// moving tells how far they are, nil if nothing is missing.
+// moving reports how far they are, nil if nothing is missing.
 func (c *collecting) moving() *jobs.Moving { return paced(c.Moving, &c.pace) }
 
-// paced tells how far something is at a pace, nil if all is there.
+// paced reports how far something is at a pace, nil if all is there.
 func paced(m jobs.Moving, p *rate.Meter) *jobs.Moving {
 	if m.Done >= m.Total {
 		return nil

@@ -19,7 +19,7 @@ func (l *ledger) Unmet() (list []jobs.Dependency) {
 	return list
 }
 
-// Followed tells what has become of a job that this one waits for: its final
+// Followed notes what has become of a job that this one waits for: its final
 // state, or "" if nobody knows it any more.
 func (p *Primary) Followed(now time.Time, job jobs.ID, state jobs.State) {
 	if p.Rec.State.Final() {
@@ -56,7 +56,7 @@ func (l *ledger) beginAt() time.Time {
 	return l.Rec.Spec.Search.Begin
 }
 
-// dependencyReason tells what the job waits for before it looks for workers.
+// dependencyReason reports what the job waits for before it looks for workers.
 func (l *ledger) dependencyReason() string {
 	var text string
 	if list := l.Unmet(); len(list) > 0 {

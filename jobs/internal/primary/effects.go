@@ -76,14 +76,14 @@ type (
 		To      vicinity.ID
 		Release wire.Release
 	}
-	// DoYield tells a node that a hold is not needed now.
+	// DoYield lets a node know that a hold is not needed now.
 	DoYield struct {
 		Key    uint64 // of the hold; 0 = whichever there is
 		To     vicinity.ID
 		Job    jobs.ID
 		Forget bool // nor is another one
 	}
-	// DoRecall tells a node that the job would take what is held there for jobs after it.
+	// DoRecall lets a node know that the job would take what is held there for jobs after it.
 	DoRecall struct {
 		To  vicinity.ID
 		Job jobs.ID
@@ -93,7 +93,7 @@ type (
 		From   vicinity.ID
 		Output jobs.RankOutput
 	}
-	// DoAccepted tells who has submitted the job that it is durable.
+	// DoAccepted lets who has submitted the job know that it is durable.
 	DoAccepted struct{}
 	// DoAnswer answers a request: what came before it is durable.
 	DoAnswer struct {

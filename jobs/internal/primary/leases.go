@@ -40,8 +40,8 @@ type participantRecord struct {
 
 	granted  time.Time // when it was granted something last
 	watched  bool      // it has ranks that are not ready, or were started and do not run
-	progress time.Time // it was granted something, or has told of more of what it prepares
-	laid     int64     // as it has told last
+	progress time.Time // it was granted something, or has reported more of what it prepares
+	laid     int64     // as it has reported last
 
 	comparedAt   time.Time                      // when its report was last compared with what it has
 	missingSince map[jobs.RankAttempt]time.Time // ranks that it has, but its reports do not name
@@ -113,7 +113,7 @@ func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
 
 // back notes that a node is a member of the overlay. One that was being started again
 // and knows nothing of the job, as after a power failure, is not waited for any longer
-// than it would need to tell of it. It reports whether that was news.
+// than it would need to report it. It reports whether that was news.
 func (ls Leases) back(now time.Time, id vicinity.ID) bool {
 	k := ls[id]
 	if k == nil || k.expectedBack.IsZero() || !k.seenBack.IsZero() {
@@ -154,7 +154,7 @@ func backBy(now, back time.Time) time.Time {
 }
 
 // forgotten compares a node's report with the ranks that it has, now and then,
-// and tells which of them its reports have not named for a lease.
+// and returns which of them its reports have not named for a lease.
 func (ls Leases) forgotten(now time.Time, from vicinity.ID, rep wire.Report, has []jobs.RankAttempt) (gone map[jobs.RankAttempt]bool) {
 	k := ls[from]
 	k.comparedAt = now

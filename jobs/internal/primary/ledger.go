@@ -27,7 +27,7 @@ func (l *ledger) emit(ev record.Event) {
 	l.Version++
 }
 
-// Warn tells the user something that matters even if the job ends well, once.
+// Warn notes something for the user that matters even if the job ends well, once.
 func (l *ledger) Warn(now time.Time, text string) {
 	if !slices.Contains(l.Rec.Warnings, text) {
 		l.emit(record.Event{Kind: record.Warned, At: now, Warn: []string{text}})

@@ -14,8 +14,8 @@ import (
 )
 
 // lifecycle is what becomes of a job: when its ranks start together, what the
-// loss or the end of one means for the others, and how the job ends. It tells the
-// search what to do without, and lets participants go.
+// loss or the end of one means for the others, and how the job ends. It has the
+// search do without nodes, and lets participants go.
 type lifecycle struct {
 	ledger
 	Search *search.Search // of its own

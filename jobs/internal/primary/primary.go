@@ -252,7 +252,7 @@ func (p *Primary) Answered(now time.Time, from vicinity.Member, rtt time.Duratio
 	}
 }
 
-// Sent tells that the round's flood is on its way.
+// Sent notes that the round's flood is on its way.
 func (p *Primary) Sent(now time.Time, round int, f flood.Flood) {
 	p.Search.Sent(now, round, f)
 	p.noteSearch()

@@ -18,8 +18,8 @@ import (
 // their program. Silence is another matter, see silence.go.
 
 const (
-	// noProgress is how long a participant may tell of nothing new while it prepares or begins
-	// ranks. A fetch of which nothing comes fails after half of that, what is laid out is told
+	// noProgress is how long a participant may report nothing new while it prepares or begins
+	// ranks. A fetch of which nothing comes fails after half of that, what is laid out is reported
 	// each second, and all else takes moments. It doubles with each time that a node is given up
 	// for it, up to maxDoublings times: what is only slow comes to its end.
 	noProgress   = time.Minute
@@ -29,7 +29,7 @@ const (
 	// overtime is how long the end of a rank may take to get here beyond its walltime: SIGTERM,
 	// SIGKILL, and the report of that.
 	overtime = 30 * time.Second
-	// storing is how long what a rank has left may then take, as its node tells.
+	// storing is how long what a rank has left may then take, as its node reports.
 	storing = time.Hour
 )
 
@@ -44,8 +44,8 @@ type overdue struct {
 // run is what is known of a rank since its START.
 type run struct {
 	attempt int
-	begun   time.Time // when its node told first that it runs; zero = it did not
-	ended   time.Time // when its node told first that its process has, and the rest is on its way; zero = it has not
+	begun   time.Time // when its node reported first that it runs; zero = it did not
+	ended   time.Time // when its node reported first that its process has, and the rest is on its way; zero = it has not
 }
 
 func newOverdue() overdue { return overdue{stuck: map[vicinity.ID]int{}, runs: map[int]run{}} }

@@ -38,7 +38,7 @@ func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
 	p.Tick(now)
 }
 
-// MemberBack is called when the overlay tells that a node is a member. It reports whether
+// MemberBack is called when the overlay reports that a node is a member. It reports whether
 // that changes anything.
 func (p *Primary) MemberBack(now time.Time, id vicinity.ID) bool { return p.Parts.back(now, id) }
 

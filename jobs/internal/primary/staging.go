@@ -15,8 +15,8 @@ import (
 // staging is how much of the job's inputs is at the nodes that get them.
 type staging struct {
 	Staged jobs.Staged
-	moved  map[jobs.RankAttempt]jobs.Staged // as its node told last; Total is not used
-	at     time.Time                        // when a node last told of more
+	moved  map[jobs.RankAttempt]jobs.Staged // as its node reported last; Total is not used
+	at     time.Time                        // when a node last reported more
 	pace   rate.Meter                       // of what is moved
 }
 
@@ -73,7 +73,7 @@ func (s *staging) moving(r *record.Record) *jobs.Moving {
 	return paced(m, &s.pace)
 }
 
-// text tells how far the inputs are, or how many workers are ready.
+// text reports how far the inputs are, or how many workers are ready.
 func (s *staging) text(r *record.Record) string {
 	if m := s.moving(r); m != nil {
 		return m.String()
@@ -81,7 +81,7 @@ func (s *staging) text(r *record.Record) string {
 	return fmt.Sprintf("%d of %d workers are ready", r.Count(jobs.WorkerReady), max(r.Spec.Least(), r.Count(jobs.WorkerPreparing, jobs.WorkerReady)))
 }
 
-// quiet is how long a node that prepares ranks may have nothing new to tell before that is worth
+// quiet is how long a node that prepares ranks may have nothing new to report before that is worth
 // a word.
 const quiet = 3 * wire.ReportEvery
 

@@ -11,7 +11,7 @@ import (
 	"zorilla/jobs/internal/record"
 )
 
-// reason tells why the job is not further than it is, or why it ended.
+// reason reports why the job is not further than it is, or why it ended.
 func (p *Primary) reason() string {
 	switch p.Rec.State {
 	case jobs.Staging, jobs.Running:
@@ -47,7 +47,7 @@ func (p *Primary) reason() string {
 	return p.Rec.Reason
 }
 
-// moving tells which files are on their way.
+// moving reports which files are on their way.
 func (p *Primary) moving() *jobs.Moving {
 	if p.Rec.State.Final() {
 		return nil

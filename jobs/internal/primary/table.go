@@ -16,7 +16,7 @@ import (
 // table until they do: a lost answer costs nothing but time.
 
 const (
-	// tableEvery is how soon the next change is told after one was.
+	// tableEvery is how soon the next change is sent after one was.
 	tableEvery = time.Second
 	// tableRate bounds what an origin sends of the tables of one job, in bytes
 	// a second: a large job, of which every node gets a long table, hears of
@@ -28,8 +28,8 @@ const (
 
 // tableState is what a primary keeps for its participants.
 type tableState struct {
-	lastEpoch int64     // up to this epoch participants are told
-	toldAt    time.Time // when that began
+	lastEpoch int64     // up to this epoch participants are sent tables
+	sentAt    time.Time // when that began
 
 	hosts []wire.Host // of epoch; in use elsewhere, never changed
 	epoch int64
@@ -63,8 +63,8 @@ func (t *tableState) next(now time.Time, r *record.Record, from vicinity.ID, rep
 	if rep.Epoch <= 0 || rep.Epoch >= r.Epoch || r.Spec.Array != nil || r.Replicated() || r.State.Final() || r.Closing() {
 		return nil
 	}
-	if gone := now.Sub(t.toldAt); t.lastEpoch < r.Epoch && (gone >= tablePace(len(t.of(r))) || gone < 0) {
-		t.lastEpoch, t.toldAt = r.Epoch, now
+	if gone := now.Sub(t.sentAt); t.lastEpoch < r.Epoch && (gone >= tablePace(len(t.of(r))) || gone < 0) {
+		t.lastEpoch, t.sentAt = r.Epoch, now
 	}
 	runs := slices.ContainsFunc(rep.Workers, func(w wire.WorkerReport) bool {
 		return w.State == jobs.WorkerRunning && r.Owned(from, w.RankAttempt)
@@ -91,7 +91,7 @@ func (p *lifecycle) startMessage(ranks []jobs.RankAttempt) wire.Start {
 }
 
 // tablePace returns how long a change of a table of so many hosts is kept back
-// after one was told.
+// after one was sent.
 func tablePace(hosts int) time.Duration {
 	n := float64(hosts)
 	return max(tableEvery, time.Duration(n*n*tableLine/tableRate*float64(time.Second)))

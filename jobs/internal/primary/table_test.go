@@ -93,14 +93,14 @@ func TestChangesAreToldTogether(t *testing.T) {
 		c.after(search.MaxNearerWait / 4)
 		c.report(n, jobs.WorkerReady, 0, wiretest.RA(n-1, 1))
 	}
-	told := c.p.table.toldAt
-	if epoch := c.p.Rec.Epoch; epoch < 5 || c.now.After(told.Add(tableEvery)) {
-		t.Fatalf("%v after the first change: epoch %d", c.now.Sub(told), epoch)
+	sent := c.p.table.sentAt
+	if epoch := c.p.Rec.Epoch; epoch < 5 || c.now.After(sent.Add(tableEvery)) {
+		t.Fatalf("%v after the first change: epoch %d", c.now.Sub(sent), epoch)
 	}
 	if got := c.knows(1, 2, wiretest.RA(0, 1)); got != nil {
-		t.Fatalf("%v after the first change: told %+v", c.now.Sub(told), got)
+		t.Fatalf("%v after the first change: told %+v", c.now.Sub(sent), got)
 	}
-	c.now = told.Add(tableEvery)
+	c.now = sent.Add(tableEvery)
 	if got := c.knows(1, 2, wiretest.RA(0, 1)); got == nil || got.Epoch != c.p.Rec.Epoch {
 		t.Fatalf("after a second: told %+v, want epoch %d", got, c.p.Rec.Epoch)
 	}

@@ -107,7 +107,7 @@ func (p *Primary) Stalled(now time.Time) {
 	p.stalledUntil = now
 }
 
-// acknowledge tells a participant what is safe at the origin and what is not
+// acknowledge is the answer to a participant: what is safe at the origin and what is not
 // wanted any more.
 func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.RankAttempt) wire.Ack {
 	ack := wire.Ack{Known: true, State: p.Rec.State, Reason: p.reason()}
@@ -182,7 +182,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 	}
 }
 
-// Collected tells how fetching a rank's outputs went. After a failure the
+// Collected notes how fetching a rank's outputs went. After a failure the
 // participant's next report makes the primary try again.
 func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 	p.collecting.end(now, ra, err == nil)

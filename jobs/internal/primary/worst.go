@@ -8,7 +8,7 @@ import (
 	"zorilla/jobs/placement"
 )
 
-// maxWorst is of how many nodes the worst pair is told.
+// maxWorst is of how many nodes the worst pair is reported.
 const maxWorst = 128
 
 // worstPair returns the worst pair of the job's nodes, nil of one node, of very

@@ -169,7 +169,7 @@ func TestOldPairsAreMeasuredAgain(t *testing.T) {
 			t.Errorf("%d of the nodes are the job's: %d pairs are unsure, want %d", has, len(pairs), want)
 		}
 	}
-	if n := h.s.told(at); n != 1 {
+	if n := h.s.freshPairs(at); n != 1 {
 		t.Errorf("%d pairs have been measured of late, want 1", n)
 	}
 	h.s.learn(at, nodes[0], nodes[1:], []time.Duration{0, 2 * time.Millisecond}) // of the first there was no answer

@@ -46,9 +46,9 @@ func (t taking) left(now time.Time, a *wire.Answer) int {
 	return max(0, a.Workers-max(0, t.workers-a.Lent))
 }
 
-// take notes that a job of a batch has some of the workers of an offer. The others stand, for the
+// assign notes that a job of a batch has some of the workers of an offer. The others stand, for the
 // next job, or to be given back.
-func (s *nodeAnswers) take(now time.Time, id vicinity.ID, o offer, workers int) {
+func (s *nodeAnswers) assign(now time.Time, id vicinity.ID, o offer, workers int) {
 	t := s.takings[id]
 	if t.key != o.key {
 		t = taking{key: o.key}

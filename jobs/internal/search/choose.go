@@ -94,7 +94,7 @@ func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 		return false
 	}
 	if s.own == asked || s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, c.offers, c.assign) {
-		s.askOwn(now, c.demand, n) // nobody is nearer, and it may have room of which it has not told
+		s.askOwn(now, c.demand, n) // nobody is nearer, and it may have room that it has not reported
 		s.wait(now.Add(time.Millisecond))
 		return false
 	}
@@ -172,7 +172,7 @@ func (s *Search) grant(now time.Time, c *choice, n *Next) {
 		o := s.Offers[id]
 		delete(s.Offers, id)
 		if s.fate(id, taken); s.Shared {
-			s.take(now, id, o, len(list))
+			s.assign(now, id, o, len(list))
 			s.fate(id, takenForOther)
 		}
 		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})

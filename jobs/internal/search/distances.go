@@ -43,7 +43,7 @@ type distances struct {
 	answersBy  time.Time // they are waited for until then at most; zero = there are none
 }
 
-// apartness is a round trip, MaxApart if it could not be measured, and when it was told.
+// apartness is a round trip, MaxApart if it could not be measured, and when that was.
 type apartness struct {
 	rtt time.Duration
 	at  time.Time
@@ -91,8 +91,8 @@ func (s *distances) Between(a, b vicinity.ID) (rtt time.Duration, sure bool) {
 		}
 		return s.far(b), false
 	}
-	if told, ok := s.pairs[pairOf(a, b)]; ok {
-		return told.rtt, true
+	if known, ok := s.pairs[pairOf(a, b)]; ok {
+		return known.rtt, true
 	}
 	if rtt = s.Distance(a, b); rtt > 0 {
 		return rtt, false
@@ -112,8 +112,8 @@ type unsurePair struct {
 func (s *distances) unsure(now time.Time, nodes []vicinity.ID, has int) (pairs []unsurePair, own []vicinity.ID) {
 	for i, a := range nodes {
 		for _, b := range nodes[:i] {
-			told, old := s.pairs[pairOf(a, b)]
-			old = old && i >= has && now.Sub(told.at) > FreshFor
+			known, old := s.pairs[pairOf(a, b)]
+			old = old && i >= has && now.Sub(known.at) > FreshFor
 			switch rtt, sure := s.Between(a, b); {
 			case sure && !old:
 			case a == s.id:
@@ -131,10 +131,10 @@ func (s *distances) unsure(now time.Time, nodes []vicinity.ID, has int) (pairs [
 	return pairs, own
 }
 
-// told counts the pairs that have been measured of late.
-func (s *distances) told(now time.Time) (n int) {
-	for _, told := range s.pairs {
-		if now.Sub(told.at) <= FreshFor {
+// freshPairs counts the pairs that have been measured of late.
+func (s *distances) freshPairs(now time.Time) (n int) {
+	for _, known := range s.pairs {
+		if now.Sub(known.at) <= FreshFor {
 			n++
 		}
 	}
@@ -180,9 +180,9 @@ func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinit
 		counts[id] = true
 	}
 	var past [2][]pair // of others, and of nodes that count
-	for p, told := range s.pairs {
+	for p, known := range s.pairs {
 		switch {
-		case now.Sub(told.at) <= FreshFor || again[p]:
+		case now.Sub(known.at) <= FreshFor || again[p]:
 		case counts[p.a] && counts[p.b]:
 			past[1] = append(past[1], p)
 		default:
@@ -203,5 +203,5 @@ func (s *distances) makeRoom(now time.Time, unsure []unsurePair, nodes []vicinit
 // renew forgets what could not be measured, so that it is tried again after the next flood.
 func (s *distances) renew() {
 	s.tries, s.unanswered, s.answersBy = 0, 0, time.Time{}
-	maps.DeleteFunc(s.pairs, func(_ pair, told apartness) bool { return told.rtt >= jobs.MaxApart })
+	maps.DeleteFunc(s.pairs, func(_ pair, known apartness) bool { return known.rtt >= jobs.MaxApart })
 }

@@ -82,7 +82,7 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 }
 
 // keepFor is how long the offers of a flood are kept: until those can have answered without whose
-// room, as they have told of it, the job would never get what it needs at once.
+// room, as they have reported, the job would never get what it needs at once.
 func (s *Search) keepFor(d *Demand) time.Duration {
 	near, far := 0, time.Duration(0)
 	for id, c := range s.room {
@@ -98,7 +98,7 @@ func (s *Search) keepFor(d *Demand) time.Duration {
 	return max(KeepOffers, far)
 }
 
-// Sent tells that the round's flood is on its way.
+// Sent notes that the round's flood is on its way.
 func (s *Search) Sent(now time.Time, round int, f flood.Flood) {
 	if n := len(s.Rounds); n > 0 && s.Rounds[n-1].Number == round {
 		s.Current, s.sent = f, round

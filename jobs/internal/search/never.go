@@ -48,7 +48,7 @@ func (s *nodeAnswers) counted(c capacity, by int) {
 	}
 }
 
-// never tells why no member can run the job, as all of them and their owners are now, or
+// never reports why no member can run the job, as all of them and their owners are now, or
 // is "". To be busy, or about to leave, is no such reason.
 func (s *Search) never(d *Demand) string {
 	spec := s.spec

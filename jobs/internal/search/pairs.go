@@ -35,7 +35,7 @@ func (s *distances) between(offers []placement.Offer, d *Demand) func(a, b int) 
 // It reports whether some stay unknown, as too much was tried.
 func (s *distances) measurePairs(now time.Time, nodes []vicinity.ID, has int) (list []Measurement, spent bool) {
 	pairs, own := s.unsure(now, nodes, has)
-	pairs = pairs[:min(len(pairs), max(0, maxPairs-s.told(now)))]
+	pairs = pairs[:min(len(pairs), max(0, maxPairs-s.freshPairs(now)))]
 	if s.tries >= measureRounds {
 		return nil, len(pairs)+len(own) > 0
 	}
