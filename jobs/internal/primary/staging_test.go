@@ -7,8 +7,10 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
+	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
+	"zorilla/vicinity"
 )
 
 // While nodes prepare a job's workers, explain tells since when, which of them it waits for, and what
@@ -60,5 +62,19 @@ func TestExplainTellsWhatStagingWaitsFor(t *testing.T) {
 				t.Errorf("the summary is %q when nothing is waited for", e.Summary)
 			}
 		})
+	}
+}
+
+// However many nodes are late, a few of them are named.
+func TestFewLateNodesAreNamed(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ls, late := Leases{}, map[vicinity.ID]string{}
+	for i := range maxLate + 2 {
+		ls.at(jobtest.Node(i)).granted = now.Add(time.Duration(-i) * time.Second)
+		late[jobtest.Node(i)] = "is late"
+	}
+	text := ls.lateText(now, &record.Record{}, late)
+	if !strings.HasPrefix(text, "after 4s: ") || strings.Count(text, "is late") != maxLate || !strings.HasSuffix(text, "; and 2 more") {
+		t.Errorf("says %q", text)
 	}
 }
