@@ -18,7 +18,7 @@ import (
 // Status returns a job and its version. Of a job of another origin that this
 // node works for it reports what the node itself knows, marked LastKnown.
 func (a *API) Status(id jobs.ID) (st jobs.Status, version uint64, err error) {
-	err = a.own.inJob(id, func(j *job) { st, version = a.own.view(j) })
+	err = a.own.table.inJob(id, func(j *job) { st, version = j.view(a.own.cfg.Journal) })
 	if past := (*jobs.ForgottenError)(nil); errors.As(err, &past) {
 		return past.St, 1, nil
 	}
@@ -62,7 +62,7 @@ func (a *API) Await(ctx context.Context, id jobs.ID, since uint64) (jobs.Status,
 				return st, version, ctx.Err()
 			}
 			changed = a.own.loop.Changes()
-			same = a.own.inJob(id, func(j *job) { version = j.version() }) == nil && version == since
+			same = a.own.table.inJob(id, func(j *job) { version = j.version() }) == nil && version == since
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (a *API) gather(ctx context.Context, id jobs.ID, most time.Duration) {
 	defer late.Stop()
 	for {
 		changed, over := a.own.loop.Changes(), true
-		_ = a.own.inJob(id, func(j *job) { over = j.Primary.Rec.State.Final() && len(j.Steps) == 0 }) // who is not here is over
+		_ = a.own.table.inJob(id, func(j *job) { over = j.Primary.Rec.State.Final() && len(j.Steps) == 0 }) // who is not here is over
 		if over {
 			return
 		}
@@ -91,7 +91,7 @@ func (a *API) gather(ctx context.Context, id jobs.ID, most time.Duration) {
 
 // Explain reports why a job of this origin waits, or ended as it did.
 func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
-	err = a.own.inJob(id, func(j *job) {
+	err = a.own.table.inJob(id, func(j *job) {
 		e = j.Primary.Explain(time.Now())
 		if text := j.problem(a.own.cfg.Journal); text != "" && !e.State.Final() {
 			e.Summary = text
@@ -104,7 +104,7 @@ func (a *API) Explain(id jobs.ID) (e jobs.Explanation, err error) {
 // has ended when what runs of it has, and its output and files are here, or at once.
 func (a *API) Cancel(id jobs.ID, why string, atOnce bool) error {
 	done := make(chan wire.Ack, 1)
-	err := a.own.inJob(id, func(j *job) {
+	err := a.own.table.inJob(id, func(j *job) {
 		j.Primary.Cancel(time.Now(), why, atOnce)
 		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
 		a.own.core.Flush(time.Now(), j.Job)
@@ -125,7 +125,7 @@ func (a *API) Cancel(id jobs.ID, why string, atOnce bool) error {
 func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) (size jobs.Size, err error) {
 	done := make(chan wire.Ack, 1)
 	var refused error
-	err = a.own.inJob(m.Job, func(j *job) {
+	err = a.own.table.inJob(m.Job, func(j *job) {
 		size, refused = j.Primary.Resize(time.Now(), from, m)
 		j.Primary.Do(primary.DoAnswer{Number: a.own.answers.expect(done)})
 		a.own.core.Flush(time.Now(), j.Job)
@@ -172,7 +172,7 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 		}, f)
 	}
 	if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
-		if gone := a.own.inJob(id, func(*job) {}); gone != nil {
+		if gone := a.own.table.inJob(id, func(*job) {}); gone != nil {
 			err = gone
 		}
 	}
@@ -184,7 +184,7 @@ func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func
 
 // telling returns a job, and which of its workers' output counts; nil = it is told task by task.
 func telling(o *Jobs, id jobs.ID) (of *job, counts func(jobs.RankAttempt) bool, err error) {
-	err = o.inJob(id, func(j *job) {
+	err = o.table.inJob(id, func(j *job) {
 		of = j
 		if j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated() {
 			return
@@ -206,7 +206,7 @@ func telling(o *Jobs, id jobs.ID) (of *job, counts func(jobs.RankAttempt) bool, 
 // ends it when r ends. It reads no further ahead of rank 0 than output.InputWindow.
 func (a *API) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
 	var stdin *output.Input
-	if err := a.own.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
+	if err := a.own.table.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

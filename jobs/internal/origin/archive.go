@@ -327,3 +327,16 @@ func (a *archive) results() jobs.Results {
 	return jobs.Results{Jobs: len(a.order), Forgotten: a.gone, Bytes: a.bytes, Inputs: a.extra,
 		Limit: a.limit, KeepFor: codec.Duration(a.keepFor), Full: a.full}
 }
+
+// keyed returns the jobs that may have had a key, but for those that are known to have others.
+func (a *archive) keyed(key string, others map[jobs.ID]bool) (list []jobs.ID) {
+	hash := hashOf(key)
+	for i := range a.order {
+		if a.order[i].key == hash {
+			if id := a.order[i].id(a.origin); !others[id] {
+				list = append(list, id)
+			}
+		}
+	}
+	return list
+}

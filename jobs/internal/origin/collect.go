@@ -18,7 +18,7 @@ const maxFetches = 16
 
 // collect brings a rank's output files here.
 func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
-	j := o.jobs[job]
+	j := o.table.jobs[job]
 	if j == nil {
 		return
 	}

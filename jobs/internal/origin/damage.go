@@ -61,7 +61,7 @@ func (o *Jobs) damaged(j *job, worker int) error {
 func (o *Jobs) CheckStored() {
 	ended := map[jobs.ID]*job{}
 	o.loop.Call(func() {
-		for id, j := range o.jobs {
+		for id, j := range o.table.jobs {
 			if j.Primary.Rec.State.Final() {
 				ended[id] = j
 			}

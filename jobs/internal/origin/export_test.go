@@ -6,7 +6,7 @@ import "zorilla/jobs"
 // it, for tests that stop between two of them. It waits for the loop.
 func (o *Jobs) Erasing(id jobs.ID, remove bool) (steps []func() error) {
 	o.loop.Call(func() {
-		steps = o.disk.eraseSteps(o.forget([]row{*o.archive.find(id)}, remove), func(error) {})
+		steps = o.disk.eraseSteps(o.table.forget([]row{*o.table.archive.find(id)}, remove), func(error) {})
 	})
 	return steps
 }
@@ -16,6 +16,6 @@ var LostInput = lostInput
 
 // Whole tells how many jobs are in memory as a whole. It waits for the loop.
 func (o *Jobs) Whole() (n int) {
-	o.loop.Call(func() { n = len(o.jobs) })
+	o.loop.Call(func() { n = len(o.table.jobs) })
 	return n
 }

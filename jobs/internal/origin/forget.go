@@ -2,7 +2,6 @@ package origin
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -36,41 +35,42 @@ func (j *job) wrote() int64 {
 
 // settled files a job that has ended, and is on disk as such, with the size of
 // what it wrote.
-func (o *Jobs) settled(rec *record.Record, wrote int64) {
+func (t *table) settled(rec *record.Record, wrote int64) {
 	p := record.PastOf(rec)
 	p.Size = wrote + rec.Filed()
 	inputs, size := rec.Spec.Inputs, int64(0)
-	if t := o.archive.trees[inputs]; !inputs.IsZero() && (t == nil || !t.here) {
-		tree, err := transfer.LoadManifest(o.store, inputs)
+	if k := t.archive.trees[inputs]; !inputs.IsZero() && (k == nil || !k.here) {
+		tree, err := transfer.LoadManifest(t.store, inputs)
 		if err != nil {
 			inputs = transfer.Hash{}
 		} else {
 			size = tree.Size()
-			o.store.Pin(treeOwner(inputs), append(tree.Chunks(), inputs)...)
+			t.store.Pin(treeOwner(inputs), append(tree.Chunks(), inputs)...)
 		}
 	}
-	o.archive.add(time.Now(), p, inputs, size)
-	o.store.Unpin(inputsOwner(rec.ID))
-	o.dropTrees()
+	t.archive.add(time.Now(), p, inputs, size)
+	t.store.Unpin(inputsOwner(rec.ID))
+	t.keys.forget(rec.Spec.Key, rec.ID) // the archive has it
+	t.dropTrees()
 }
 
 // dropTrees lets go of inputs that are only cache now.
-func (o *Jobs) dropTrees() {
-	for _, h := range o.archive.loose {
-		if t := o.archive.trees[h]; t == nil || !t.here {
-			o.store.Unpin(treeOwner(h))
+func (t *table) dropTrees() {
+	for _, h := range t.archive.loose {
+		if k := t.archive.trees[h]; k == nil || !k.here {
+			t.store.Unpin(treeOwner(h))
 		}
 	}
-	o.archive.loose = nil
+	t.archive.loose = nil
 }
 
 // shed takes the jobs out of memory that ended first, beyond keepWhole, some at a time.
-func (o *Jobs) shed() {
-	if len(o.jobs)-len(o.core.Live.List) < keepWhole+keepWhole/8 {
+func (t *table) shed() {
+	if len(t.jobs)-len(t.core.Live.List) < keepWhole+keepWhole/8 {
 		return
 	}
 	var ended []*job
-	for _, j := range o.jobs {
+	for _, j := range t.jobs {
 		if j.filed && len(j.Steps) == 0 && len(j.Serving) == 0 {
 			ended = append(ended, j)
 		}
@@ -80,95 +80,61 @@ func (o *Jobs) shed() {
 		return cmp.Or(x.Ended.Compare(y.Ended), cmp.Compare(x.ID, y.ID))
 	})
 	for _, j := range ended[:max(0, len(ended)-keepWhole)] {
-		o.core.Drop(j.Primary.Rec.ID)
-		delete(o.jobs, j.Primary.Rec.ID)
+		t.core.Drop(j.Primary.Rec.ID)
+		t.drop(j)
 	}
 }
 
 // sweep forgets what is due.
-func (o *Jobs) sweep() {
-	was := o.archive.full
-	forget, drop := o.archive.sweep(time.Now())
-	o.dropTrees()
-	if r := o.archive.results(); r.Full && !was {
-		o.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).
+func (t *table) sweep() {
+	was := t.archive.full
+	forget, drop := t.archive.sweep(time.Now())
+	t.dropTrees()
+	if r := t.archive.results(); r.Full && !was {
+		t.log.Warn().Int64("bytes", r.Bytes).Int64("limit", r.Limit).
 			Msg("the results of jobs need more room than --keep-outputs allows: those that nobody has read are kept for a day all the same")
 	}
 	if len(forget)+len(drop) == 0 {
 		return
 	}
-	list := append(o.forget(forget, false), o.forget(drop, true)...)
-	o.log.Info().Int("results", len(forget)).Int("records", len(drop)).Msg("forgot jobs that ended long ago, or whose results had no room")
-	o.loop.Go(func() { o.disk.eraseAll(list, func(error) {}) })
-	o.loop.Notify()
+	list := append(t.forget(forget, false), t.forget(drop, true)...)
+	t.log.Info().Int("results", len(forget)).Int("records", len(drop)).Msg("forgot jobs that ended long ago, or whose results had no room")
+	t.erase(list, func(error) {})
 }
 
 // forget takes the results of jobs out of memory, or all of them, and returns
-// what is left to do on disk. It runs in the loop.
-func (o *Jobs) forget(rows []row, remove bool) (list []erasure) {
+// what is left to do on disk.
+func (t *table) forget(rows []row, remove bool) (list []erasure) {
 	now, findLast := time.Now(), false
 	for _, r := range rows {
-		e := erasure{id: r.id(o.self.ID), at: now, suffix: markForgotten}
-		if o.jobs[e.id] != nil {
-			o.core.Drop(e.id)
-			delete(o.jobs, e.id)
+		e := erasure{id: r.id(t.self), at: now, suffix: markForgotten}
+		if j := t.jobs[e.id]; j != nil {
+			t.core.Drop(e.id)
+			t.drop(j)
 		}
-		o.archive.forget(now, r)
+		t.archive.forget(now, r)
 		if remove {
 			e.suffix = markRemoved
-			findLast = findLast || o.last == e.id
+			findLast = findLast || t.last.id == e.id
 		}
 		list = append(list, e)
 	}
 	if remove {
-		o.archive.remove(rows)
+		t.archive.remove(rows)
 	}
 	if findLast {
-		o.findLast()
+		t.findLast()
 	}
-	o.dropTrees()
+	t.dropTrees()
 	return list
-}
-
-// findLast looks which job was submitted last of those that are left: of these, if none is in
-// memory, the one that ended last.
-func (o *Jobs) findLast() {
-	o.last, o.lastStamp = "", 0
-	if n := len(o.archive.order); n > 0 {
-		o.sawLast(o.archive.order[n-1].id(o.self.ID), 0)
-	}
-	for id, p := range o.archive.near {
-		o.sawLast(id, p.Stamp)
-	}
-	for id, j := range o.jobs {
-		o.sawLast(id, j.Primary.Rec.Stamp)
-	}
-}
-
-func (o *Jobs) sawLast(id jobs.ID, stamp jobs.Stamp) {
-	if o.last == "" || o.lastStamp < stamp {
-		o.last, o.lastStamp = id, stamp
-	}
 }
 
 // Remove forgets a job of this origin that has ended, with its results. It
 // returns when that outlives the node.
 func (a *API) Remove(id jobs.ID) error {
-	err := fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
+	var err error
 	done := make(chan error, 2)
-	ok := a.own.loop.Call(func() {
-		r, j := a.own.archive.find(id), a.own.jobs[id]
-		switch {
-		case r != nil:
-			err = nil
-			list := a.own.forget([]row{*r}, true)
-			a.own.loop.Go(func() { a.own.disk.eraseAll(list, func(err error) { done <- err }) })
-			a.own.loop.Notify()
-		case j != nil:
-			st, _ := a.own.view(j)
-			err = fmt.Errorf("%w: job %s is %s: 'zorilla cancel %s' ends it", jobs.ErrRefused, id.Short(), st.State, id.Short())
-		}
-	})
+	ok := a.own.loop.Call(func() { err = a.own.table.remove(id, func(err error) { done <- err }) })
 	switch {
 	case !ok:
 		return jobs.ErrStopped

@@ -37,7 +37,7 @@ func tail(ctx context.Context, o *Jobs, id jobs.ID, f func(jobs.Output) error) e
 
 // hooked writes down how the command of a job ended that has. It runs in the loop.
 func hooked(o *Jobs, id jobs.ID, end jobs.OnEnd) {
-	if r := o.archive.find(id); r == nil || r.forgotten() { // nothing is kept of it that could tell
+	if r := o.table.archive.find(id); r == nil || r.forgotten() { // nothing is kept of it that could tell
 		return
 	}
 	ev := record.Event{Kind: record.OnEnd, At: end.At, Code: end.Code, Reason: end.Text}
@@ -47,7 +47,7 @@ func hooked(o *Jobs, id jobs.ID, end jobs.OnEnd) {
 				o.loop.Fail(fmt.Errorf("write the journal: %w", err))
 				return
 			}
-			if j := o.jobs[id]; j != nil {
+			if j := o.table.jobs[id]; j != nil {
 				j.Primary.Rec.Apply(ev)
 				j.Primary.Version++
 				o.loop.Notify()

@@ -29,7 +29,7 @@ func (o *Jobs) inputsChanged(owners []string) {
 	for _, owner := range owners {
 		if id, ours := strings.CutPrefix(owner, inputsOwner("")); ours {
 			o.loop.Post(func() {
-				if j := o.jobs[jobs.ID(id)]; j != nil && !j.Primary.Rec.State.Final() {
+				if j := o.table.jobs[jobs.ID(id)]; j != nil && !j.Primary.Rec.State.Final() {
 					o.mendInputs(j)
 				}
 			})

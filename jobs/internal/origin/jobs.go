@@ -68,18 +68,13 @@ type Jobs struct {
 	loop  *loop.Loop
 	core  *core.Core
 	disk  *disk
+	table *table
 	hooks *onend.Keeper // nil = none are run
 
 	fetches chan struct{} // a place for each fetch of outputs
 	streams chan struct{} // a place for each stream of output
 
-	jobs      map[jobs.ID]*job
-	keys      keys    // jobs that have not ended by the keys of their submissions
-	archive   archive // of jobs that have ended
-	searched  searched
-	last      jobs.ID // submitted last
-	lastStamp jobs.Stamp
-	answers   answers
+	answers answers
 }
 
 // API is what clients ask about these jobs.
@@ -90,15 +85,10 @@ func (o *Jobs) API() API { return API{o} }
 type API struct{ own *Jobs }
 
 // Wake returns when due is to be called; zero = not before something changes.
-func (o *Jobs) Wake() time.Time { return o.archive.next }
+func (o *Jobs) Wake() time.Time { return o.table.archive.next }
 
 // Due forgets what is due to be forgotten, and takes jobs out of memory that have ended.
-func (o *Jobs) Due() {
-	o.shed()
-	if at := o.archive.next; !at.IsZero() && !time.Now().Before(at) {
-		o.sweep()
-	}
-}
+func (o *Jobs) Due() { o.table.due() }
 
 // Perform does an effect that has to do with the journal, with who waits for an answer
 // or with files of a job. It reports false of all others.
@@ -109,7 +99,7 @@ func (o *Jobs) Perform(a core.Action) bool {
 	case core.DoSettle:
 		o.file(e.Job)
 	case primary.DoAccepted:
-		if j := o.jobs[a.Job]; j != nil {
+		if j := o.table.jobs[a.Job]; j != nil {
 			j.decided(nil)
 		}
 	case primary.DoAnswer:
@@ -142,13 +132,13 @@ type job struct {
 
 // view is what clients see of a job, and its version: the end is told once it
 // is durable, so that no restart takes it back.
-func (o *Jobs) view(j *job) (jobs.Status, uint64) {
+func (j *job) view(events journal.Journal) (jobs.Status, uint64) {
 	st, version := j.Primary.Status(), j.version()
 	st.StdinBytes, _, _ = j.stdin.State()
 	st.Damaged = j.output.Damage(&j.Primary.Rec, -1)
 	st.Size = j.size()
 	st.Earlier = j.output.Earlier(&j.Primary.Rec)
-	if text := j.problem(o.cfg.Journal); text != "" && !st.State.Final() {
+	if text := j.problem(events); text != "" && !st.State.Final() {
 		st.Reason = text
 	}
 	if j.ending() {
@@ -171,7 +161,7 @@ func (j *job) version() uint64 {
 
 // Close closes the files of all jobs when the loop has ended.
 func (o *Jobs) Close() {
-	for _, j := range o.jobs {
+	for _, j := range o.table.jobs {
 		j.output.Spool.Close()
 		j.stdin.Close()
 	}
@@ -181,7 +171,7 @@ func (o *Jobs) Close() {
 // refused; after any other failure the node cannot keep its promises and stops:
 // its jobs go on from the journal when it is started again.
 func (o *Jobs) record(e core.DoRecord) {
-	j := o.jobs[e.Job]
+	j := o.table.jobs[e.Job]
 	if j == nil { // it was refused meanwhile
 		return
 	}
@@ -216,9 +206,8 @@ func (o *Jobs) refused(j *job, err error) {
 		return
 	}
 	id := j.Primary.Rec.ID
-	delete(o.jobs, id)
+	o.table.drop(j)
 	o.store.Unpin(inputsOwner(id))
-	o.keys.forget(j.Primary.Rec.Spec.Key, id)
 	j.refusal = err
 	j.decided(err)
 	for _, a := range o.core.Refuse(id) {
@@ -228,12 +217,11 @@ func (o *Jobs) refused(j *job, err error) {
 
 // file files a job that has ended, which is durable now.
 func (o *Jobs) file(id jobs.ID) {
-	j := o.jobs[id]
+	j := o.table.jobs[id]
 	j.output.Spool.Close()
 	o.dropStdin(j)
-	o.settled(&j.Primary.Rec, j.wrote())
+	o.table.settled(&j.Primary.Rec, j.wrote())
 	j.filed = true
-	o.keys.forget(j.Primary.Rec.Spec.Key, id) // the archive has it
 	owe(o, &j.Primary.Rec)
 }
 

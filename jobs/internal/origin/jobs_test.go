@@ -17,15 +17,15 @@ func TestEndIsToldWhenItIsDurable(t *testing.T) {
 	p := primary.New(jobs.ID("aaaaa").At(self.ID), self, jobtest.Rand())
 	p.Submit(jobtest.Start, jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 1, Slots: 1}, 7)
 	j := &job{Job: &core.Job{Primary: p, Steps: []*core.PendingStep{{}}}, output: &output.File{Spool: &output.Spool{}}, stdin: &output.Input{Spool: &output.Spool{}}}
-	s := &Jobs{cfg: Config{Journal: journal.NewMemory()}}
-	_, before := s.view(j)
+	events := journal.NewMemory()
+	_, before := j.view(events)
 	p.Cancel(jobtest.Start, "cancelled by a user", false)
-	st, version := s.view(j)
+	st, version := j.view(events)
 	if st.State.Final() || st.ExitCode != -1 || version < before {
 		t.Fatalf("got %s with %d at version %d before the end is in the journal", st.State, st.ExitCode, version)
 	}
 	j.Steps = nil
-	if st, after := s.view(j); st.State != jobs.Cancelled || after == version {
+	if st, after := j.view(events); st.State != jobs.Cancelled || after == version {
 		t.Fatalf("got %s at version %d after %d", st.State, after, version)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (a *API) Find(ref string) (jobs.ID, error) {
 	if ref == "last" {
 		var last jobs.ID
-		switch running := a.own.loop.Call(func() { last = a.own.last }); {
+		switch running := a.own.loop.Call(func() { last = a.own.table.last.id }); {
 		case !running:
 			return "", jobs.ErrStopped
 		case last == "":
@@ -43,21 +43,7 @@ func (a *API) Matching(prefix string) []jobs.ID {
 		return nil
 	}
 	a.own.loop.Call(func() {
-		for id := range a.own.jobs {
-			if strings.HasPrefix(string(id), prefix) {
-				found = append(found, id)
-			}
-		}
-		begin := prefix[:min(len(prefix), len(row{}.name))]
-		for i := range a.own.archive.order {
-			r := &a.own.archive.order[i]
-			if string(r.name[:len(begin)]) != begin {
-				continue
-			}
-			if id := r.id(a.own.self.ID); a.own.jobs[id] == nil && strings.HasPrefix(string(id), prefix) {
-				found = append(found, id)
-			}
-		}
+		found = a.own.table.matching(prefix)
 		for id := range a.own.core.Part.Works {
 			if strings.HasPrefix(string(id), prefix) && !slices.Contains(found, id) {
 				found = append(found, id)
@@ -67,57 +53,10 @@ func (a *API) Matching(prefix string) []jobs.ID {
 	return found
 }
 
-// knows reports whether the job originates here; it runs in the loop.
-func (o *Jobs) knows(id jobs.ID) bool { return o.jobs[id] != nil || o.archive.find(id) != nil }
-
-// inJob calls f in the loop with a job of this origin, which is read again if it is
-// not in memory any more. Of a job whose results are forgotten the error is a
-// ForgottenError. It waits for the loop.
-func (o *Jobs) inJob(id jobs.ID, f func(*job)) error {
-	var old *job
-	for {
-		var err error
-		again := false
-		var past row
-		ok := o.loop.Call(func() {
-			j := o.jobs[id]
-			if j != nil {
-				f(j)
-				return
-			}
-			switch r := o.archive.find(id); {
-			case r == nil:
-				err = fmt.Errorf("job %s %w", id.Short(), jobs.ErrNotFound)
-			case r.forgotten():
-				past = *r
-			case old != nil:
-				f(old)
-			default:
-				again = true
-			}
-		})
-		switch {
-		case !ok:
-			return jobs.ErrStopped
-		case past.forgotten():
-			p, err := readPast(o, past)
-			if err != nil {
-				return err
-			}
-			return &jobs.ForgottenError{St: p.Status(o.self.ID)}
-		case !again:
-			return err
-		}
-		if old, err = o.recall(id); err != nil {
-			return err
-		}
-	}
-}
-
 // Owns reports whether this node is the job's origin and remembers it. One that is
 // stopping says so of any job: what is asked next is told that it stops.
 func (a *API) Owns(id jobs.ID) (owns bool) {
-	return !a.own.loop.Call(func() { owns = a.own.knows(id) }) || owns
+	return !a.own.loop.Call(func() { owns = a.own.table.knows(id) }) || owns
 }
 
 // List returns the jobs that this node originates or works for, in the order of
@@ -141,43 +80,45 @@ func (a *API) Summaries(ended int) []jobs.Summary {
 func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 	var past []listed
 	o.loop.Call(func() {
-		tell := func(st jobs.Status) { list = append(list, of(&st)) }
-		order := o.archive.order
+		tell := func(st *jobs.Status) { list = append(list, of(st)) }
+		order := o.table.archive.order
 		if ended >= 0 {
 			order = order[max(0, len(order)-ended):]
 		}
 		list = make([]T, 0, len(order)+len(o.core.Part.Works)) // about
 		for _, r := range order {
-			if l := look(o, r); l.st != nil {
-				tell(*l.st)
+			if l := o.table.look(r); l.st != nil {
+				tell(l.st)
 			} else {
 				past = append(past, l)
 			}
 		}
-		for _, j := range o.jobs {
-			if !j.filed {
-				st, _ := o.view(j)
-				tell(st)
-			}
-		}
-		for id, w := range o.core.Part.Works {
-			if !o.knows(id) {
-				tell(w.Status(o.self, o.cfg.Written))
-			}
-		}
+		o.table.open(tell)
+		o.others(tell)
 	})
-	eachStatus(o, past, func(st *jobs.Status) { list = append(list, of(st)) })
+	o.table.eachStatus(past, func(st *jobs.Status) { list = append(list, of(st)) })
 	return list
+}
+
+// others calls f with what this node knows of jobs of other origins that it works for. It runs in
+// the loop.
+func (o *Jobs) others(f func(*jobs.Status)) {
+	for id, w := range o.core.Part.Works {
+		if !o.table.knows(id) {
+			st := w.Status(o.self, o.cfg.Written)
+			f(&st)
+		}
+	}
 }
 
 // Results reports how much is kept of jobs that have ended.
 func (a *API) Results() (r jobs.Results) {
-	a.own.loop.Call(func() { r = a.own.archive.results() })
+	a.own.loop.Call(func() { r = a.own.table.archive.results() })
 	return r
 }
 
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
 func (a *API) Read(id jobs.ID) {
-	a.own.loop.Post(func() { a.own.archive.sawRead(time.Now(), id) })
+	a.own.loop.Post(func() { a.own.table.archive.sawRead(time.Now(), id) })
 }

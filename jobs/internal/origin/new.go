@@ -9,12 +9,15 @@ import (
 
 // New are no jobs yet: Load reads the journal.
 func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
+	d := &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room, erases: make(chan struct{}, 1)}
 	o := &Jobs{
 		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
-		disk:    &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room, erases: make(chan struct{}, 1)},
+		disk: d, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
+		table: &table{
+			self: cfg.Self.ID, store: cfg.Store, log: cfg.Log, loop: l, core: c, disk: d,
+			jobs: map[jobs.ID]*job{}, keys: keys{}, archive: newArchive(cfg.Self.ID, cfg.KeepFor, cfg.KeepOutputs),
+		},
 		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
-		jobs: map[jobs.ID]*job{}, keys: keys{}, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
-		archive: newArchive(cfg.Self.ID, cfg.KeepFor, cfg.KeepOutputs),
 	}
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)

@@ -41,8 +41,8 @@ func pastOf(rec *record.Record) *record.Past {
 }
 
 // readPast reads the record of a job. It is called outside of the loop.
-func readPast(o *Jobs, r row) (*record.Past, error) {
-	rec, err := o.disk.read(r.id(o.self.ID))
+func (t *table) readPast(r row) (*record.Past, error) {
+	rec, err := t.disk.read(r.id(t.self))
 	if err != nil {
 		return nil, err
 	}
@@ -61,33 +61,43 @@ type listed struct {
 }
 
 // look returns what is in memory of a job. It runs in the loop.
-func look(o *Jobs, r row) listed {
-	id := r.id(o.self.ID)
-	if j := o.jobs[id]; j != nil {
-		st, _ := o.view(j)
+func (t *table) look(r row) listed {
+	id := r.id(t.self)
+	if j := t.jobs[id]; j != nil {
+		st, _ := j.view(t.disk.journal)
 		return listed{r, &st}
 	}
-	if p := o.archive.near[id]; p != nil {
-		st := p.Status(o.self.ID)
+	if p := t.archive.near[id]; p != nil {
+		st := p.Status(t.self)
 		return listed{r, &st}
 	}
 	return listed{row: r}
 }
 
+// open calls f with each job that the archive does not have yet. It runs in the loop.
+func (t *table) open(f func(*jobs.Status)) {
+	for _, j := range t.jobs {
+		if !j.filed {
+			st, _ := j.view(t.disk.journal)
+			f(&st)
+		}
+	}
+}
+
 // eachStatus calls f with each of the jobs. One that is removed meanwhile is left out. It is called
 // outside of the loop.
-func eachStatus(o *Jobs, list []listed, f func(*jobs.Status)) {
+func (t *table) eachStatus(list []listed, f func(*jobs.Status)) {
 	for _, l := range list {
 		if l.st != nil {
 			f(l.st)
 			continue
 		}
-		p, err := readPast(o, l.row)
+		p, err := t.readPast(l.row)
 		if err == nil {
-			st := p.Status(o.self.ID)
+			st := p.Status(t.self)
 			f(&st)
-		} else if !errors.Is(err, jobs.ErrNotFound) && o.loop.Stopped.Err() == nil {
-			o.log.Error().Err(err).Msg("a job of before cannot be read")
+		} else if !errors.Is(err, jobs.ErrNotFound) && t.loop.Stopped.Err() == nil {
+			t.log.Error().Err(err).Msg("a job of before cannot be read")
 		}
 	}
 }

@@ -21,25 +21,24 @@ func (o *Jobs) Load(adopt func() error) error {
 		return err
 	}
 	l := loading{of: o, marks: marks}
-	o.archive.loading = true
+	o.table.archive.loading = true
 	if err := o.cfg.Journal.Load(l.entry); err != nil {
 		return fmt.Errorf("read jobs: %w", err)
 	}
 	l.seal()
-	o.archive.loaded(time.Now())
-	lost := o.recallYoungest()
+	o.table.archive.loaded(time.Now())
+	lost := o.table.recallYoungest()
 	if err := adopt(); err != nil {
 		return err
 	}
 	for _, id := range l.live {
 		if err := o.restore(id); err != nil {
 			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
-			o.keys.forget(o.jobs[id].Primary.Rec.Spec.Key, id)
-			delete(o.jobs, id)
+			o.table.drop(o.table.jobs[id])
 			o.core.Drop(id)
 			continue
 		}
-		lost = append(lost, o.jobs[id].lost()...)
+		lost = append(lost, o.table.jobs[id].lost()...)
 	}
 	o.disk.logLost(lost)
 	for _, e := range l.marks { // of jobs that the journal has forgotten already
@@ -49,31 +48,6 @@ func (o *Jobs) Load(adopt func() error) error {
 		o.loop.Go(func() { o.disk.eraseAll(l.erase, func(error) {}) })
 	}
 	return nil
-}
-
-// recallYoungest takes the jobs into memory that ended last, as far as they are there while a
-// node runs, and reports what the disk lost of them.
-func (o *Jobs) recallYoungest() (lost []string) {
-	order := o.archive.order[max(0, len(o.archive.order)-keepNear):]
-	for i, r := range order {
-		id := r.id(o.self.ID)
-		p, err := readPast(o, r)
-		if err == nil {
-			o.archive.near[id] = p
-		}
-		if r.forgotten() || i < len(order)-keepWhole {
-			continue
-		}
-		j, err := o.recall(id)
-		if err != nil {
-			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before cannot be read")
-			continue
-		}
-		o.jobs[id] = j
-		o.core.Add(j.Job)
-		lost = append(lost, j.lost()...)
-	}
-	return lost
 }
 
 // loading makes jobs of the entries of the journal, of which those of one job
@@ -131,22 +105,21 @@ func (l *loading) seal() {
 	switch {
 	case p != nil:
 		stamp = p.Stamp
-		s.archive.add(time.Now(), p, transfer.Hash{}, 0)
+		s.table.archive.add(time.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
 		pinOutputs(s.store, rec)
 		if err := output.Hollow(s.disk.stdinPath(id)); err != nil { // of a life that ended before that was done
 			s.log.Warn().Err(err).Str("job", string(id)).Msg("remove standard input")
 		}
-		s.settled(rec, fileSize(s.disk.outputPath(id)))
+		s.table.settled(rec, fileSize(s.disk.outputPath(id)))
 		owe(s, rec)
 	default:
 		l.live = append(l.live, id)
-		s.keys.keep(&rec.Spec, id)
-		s.jobs[id] = j
+		s.table.put(j)
 		s.core.Add(j.Job)
 		return
 	}
-	s.sawLast(id, stamp)
+	s.table.last.saw(id, stamp)
 	s.core.Clock.Saw(stamp, time.Now())
 }
 
@@ -172,25 +145,6 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 	}
 }
 
-// recall makes a job that has ended again of what the journal and the disk have of it.
-// It reads files, and is called outside the loop.
-func (o *Jobs) recall(id jobs.ID) (*job, error) {
-	rec, err := o.disk.read(id)
-	if err == nil && rec.Past != nil {
-		err = fmt.Errorf("job %s %w: its results were forgotten", id.Short(), jobs.ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	j := &job{Job: o.core.NewJob(id), filed: true}
-	j.Primary.Rec, j.Settled = *rec, true
-	if err := o.disk.openOutput(j, id); err != nil {
-		return nil, fmt.Errorf("read job %s: %w", id.Short(), err)
-	}
-	j.stdin.Drop()
-	return j, j.output.Spool.Close()
-}
-
 // jobOf makes the job of its first entry. It is nil if there is an error, or if the entry is of no job.
 func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
 	id := jobs.ID(e.Key)
@@ -214,7 +168,7 @@ func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
 // restore opens the files of a job that has not ended, pins its blobs and goes on
 // with it.
 func (o *Jobs) restore(id jobs.ID) error {
-	j := o.jobs[id]
+	j := o.table.jobs[id]
 	rec := &j.Primary.Rec
 	if rec.Ranks == nil {
 		return errors.New("its submission is missing from the journal")
@@ -223,7 +177,7 @@ func (o *Jobs) restore(id jobs.ID) error {
 		return err
 	}
 	o.core.Clock.Saw(rec.Stamp, time.Now())
-	o.sawLast(id, rec.Stamp)
+	o.table.last.saw(id, rec.Stamp)
 	pinOutputs(o.store, rec)
 	if tree, err := transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs); err == nil { // else they are looked for
 		j.SetInputs(tree.Distinct())

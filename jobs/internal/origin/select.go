@@ -30,7 +30,7 @@ type searched struct {
 
 // wanted returns those of the jobs that are, in their order. What is not in memory is read if
 // there is no other way to know. It is called outside of the loop.
-func (s *searched) wanted(o *Jobs, rows []row, known titles, q *jobs.Selection) []row {
+func (s *searched) wanted(t *table, rows []row, known titles, q *jobs.Selection) []row {
 	other := func(r row) bool { return len(q.States) > 0 && !slices.Contains(q.States, r.state()) }
 	if q.Text == "" {
 		return slices.DeleteFunc(rows, other)
@@ -41,7 +41,7 @@ func (s *searched) wanted(o *Jobs, rows []row, known titles, q *jobs.Selection) 
 	same, narrower := text == s.text, strings.Contains(text, s.text)
 	s.text, s.has = text, map[[len(row{}.name)]byte]bool{}
 	return slices.DeleteFunc(rows, func(r row) bool {
-		id, state := r.id(o.self.ID), r.state()
+		id, state := r.id(t.self), r.state()
 		has, read := before[r.name]
 		read = read && (same || narrower && !has)
 		if title, near := known[r.name]; near || q.Wants(id, state) {
@@ -49,7 +49,7 @@ func (s *searched) wanted(o *Jobs, rows []row, known titles, q *jobs.Selection) 
 		} else if !read && other(r) {
 			return true
 		} else if !read {
-			p, err := readPast(o, r)
+			p, err := t.readPast(r)
 			if err != nil {
 				return true
 			}
@@ -72,7 +72,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 	for i := range d.Ended {
 		found = append(found, ended{row: row{ended: d.Ended[i].Ended.UnixNano()}, short: &d.Ended[i]})
 	}
-	for _, r := range slices.Backward(a.own.searched.wanted(a.own, own, known, &q)) {
+	for _, r := range slices.Backward(a.own.table.searched.wanted(a.own.table, own, known, &q)) {
 		found = append(found, ended{row: r})
 	}
 	if len(d.Ended) > 0 { // else they are in order
@@ -84,7 +84,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 	a.own.loop.Call(func() {
 		for i := range found {
 			if e := &found[i]; e.short == nil {
-				if l := look(a.own, e.row); l.st != nil {
+				if l := a.own.table.look(e.row); l.st != nil {
 					s := l.st.Summary()
 					e.short = &s
 				}
@@ -95,7 +95,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 		if e.short != nil {
 			d.Ended = append(d.Ended, *e.short)
 		} else {
-			eachStatus(a.own, []listed{{row: e.row}}, func(st *jobs.Status) { d.Ended = append(d.Ended, st.Summary()) })
+			a.own.table.eachStatus([]listed{{row: e.row}}, func(st *jobs.Status) { d.Ended = append(d.Ended, st.Summary()) })
 		}
 	}
 	return d
@@ -104,24 +104,20 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 // all adds what has not ended here, and jobs of others, and returns those of this origin
 // that have, by their end, and the titles of those that are in memory.
 func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []row, known titles) {
-	known = titles{}
-	for id, p := range o.archive.near {
+	add := func(st *jobs.Status) { d.Add(q, st.Summary()) }
+	o.table.open(add)
+	o.others(add)
+	return slices.Clone(o.table.archive.order), o.table.titles()
+}
+
+// titles returns those of the jobs that are in memory.
+func (t *table) titles() titles {
+	known := titles{}
+	for id, p := range t.archive.near {
 		known[nameOf(id)] = []string{p.Name}
 	}
-	for id, j := range o.jobs {
+	for id, j := range t.jobs {
 		known[nameOf(id)] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
 	}
-	for _, j := range o.jobs {
-		if !j.filed {
-			st, _ := o.view(j)
-			d.Add(q, st.Summary())
-		}
-	}
-	for id, w := range o.core.Part.Works {
-		if !o.knows(id) {
-			st := w.Status(o.self, o.cfg.Written)
-			d.Add(q, st.Summary())
-		}
-	}
-	return slices.Clone(o.archive.order), known
+	return known
 }

@@ -63,7 +63,7 @@ func (o *Jobs) dropStdin(j *job) {
 // called from any goroutine.
 func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
 	o.loop.Call(func() {
-		if j := o.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
+		if j := o.table.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
 			stdin = j.stdin
 		}
 	})
@@ -83,7 +83,7 @@ func keepInput(ctx context.Context, o *Jobs, id jobs.ID, stdin *output.Input, p 
 		}
 		thirsty = now
 		o.loop.Post(func() {
-			if j := o.jobs[id]; j != nil {
+			if j := o.table.jobs[id]; j != nil {
 				j.thirsty = now
 				j.Primary.Version++
 				o.loop.Notify()

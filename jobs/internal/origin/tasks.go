@@ -17,7 +17,7 @@ import (
 // Tasks lists tasks of an array of this origin.
 func (a *API) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error) {
 	array := false
-	err = a.own.inJob(id, func(j *job) {
+	err = a.own.table.inJob(id, func(j *job) {
 		array = j.Primary.Rec.Tasks != nil
 		page = j.Primary.TaskPage(q)
 	})
