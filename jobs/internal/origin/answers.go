@@ -1,6 +1,11 @@
 package origin
 
 import (
+	"context"
+	"fmt"
+	"time"
+
+	"zorilla/jobs"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 )
@@ -22,4 +27,25 @@ func (a *answers) expect(answer chan<- wire.Ack) uint64 {
 func (a *answers) give(e primary.DoAnswer) {
 	a.waiting[e.Number] <- e.Ack
 	delete(a.waiting, e.Number)
+}
+
+// whenWritten waits for the answer to what was handed to the journal, but not for a full
+// disk: who asked is told, and what was handed over is written when there is room.
+func whenWritten[T any](ctx context.Context, d *disk, done <-chan T) (answer T, err error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case answer = <-done:
+			return answer, nil
+		case <-d.stopped.Done():
+			return answer, jobs.ErrStopped
+		case <-ctx.Done():
+			return answer, ctx.Err()
+		case <-tick.C:
+			if err := d.journal.Stalled(); err != nil {
+				return answer, fmt.Errorf("%s, and it is done when there is room: %w", diskFull, err)
+			}
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"zorilla/jobs"
@@ -115,7 +114,7 @@ func (a *API) Cancel(id jobs.ID, why string, atOnce bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = whenWritten(context.Background(), a.own, done)
+	_, err = whenWritten(context.Background(), a.own.disk, done)
 	return err
 }
 
@@ -139,67 +138,8 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 	if err != nil {
 		return jobs.Size{}, err
 	}
-	_, err = whenWritten(ctx, a.own, done)
+	_, err = whenWritten(ctx, a.own.disk, done)
 	return size, err
-}
-
-// Output calls f with the output of a job of this origin, of one rank or of
-// all (-1), in the order of its arrival; of an array, of one task or of all (see
-// arrayOutput), whose ID is the rank of what it tells. Of a job with replicas each rank is told
-// as a whole once a copy of it counts, or the job has ended. With follow it goes on until the job
-// has ended. Of a job that has ended only the attempts that count are told. ErrDamaged comes
-// after all that is left if the disk lost something of it. F must not keep what it is given.
-func (a *API) Output(ctx context.Context, id jobs.ID, q jobs.OutputQuery, f func(jobs.Output) error) error {
-	if q.Since > 0 && !q.Files {
-		since := output.Since{From: q.Since, Tell: f}
-		f = since.Take
-	}
-	of, counts, err := telling(a.own, id)
-	if err != nil {
-		return err
-	}
-	if q.Files && of.Primary.Rec.Tasks == nil {
-		return fmt.Errorf("%w: job %s has no tasks: files of its ranks are in manifests", jobs.ErrNotFound, id.Short())
-	}
-	switch {
-	case q.Attempt > 0:
-		err, counts = a.outputOfAttempt(ctx, of, q, f), nil
-	case counts == nil:
-		err = outputOfTasks(a.own, of, q, f).read(ctx, q.Follow)
-	default:
-		err = of.output.Read(ctx, q.Follow, func(ra jobs.RankAttempt) bool {
-			return (q.Rank < 0 || ra.Rank == q.Rank) && counts(ra)
-		}, f)
-	}
-	if errors.Is(err, os.ErrNotExist) { // forgotten meanwhile
-		if gone := a.own.table.inJob(id, func(*job) {}); gone != nil {
-			err = gone
-		}
-	}
-	if err != nil || counts == nil {
-		return err
-	}
-	return a.own.damaged(of, q.Rank) // or that the node stops, which ends its files, too
-}
-
-// telling returns a job, and which of its workers' output counts; nil = it is told task by task.
-func telling(o *Jobs, id jobs.ID) (of *job, counts func(jobs.RankAttempt) bool, err error) {
-	err = o.table.inJob(id, func(j *job) {
-		of = j
-		if j.Primary.Rec.Tasks != nil || j.Primary.Rec.Replicated() {
-			return
-		}
-		list := map[jobs.RankAttempt]bool{}
-		for i := range j.Primary.Rec.Ranks {
-			list[jobs.RankAttempt{Rank: i, Attempt: j.Primary.Rec.Ranks[i].Attempt}] = true
-		}
-		for _, k := range j.Primary.Rec.Kept {
-			list[k.RankAttempt] = true
-		}
-		final := j.Primary.Rec.State.Final() && j.Primary.Rec.Broken == ""
-		counts = func(ra jobs.RankAttempt) bool { return !final || list[ra] }
-	})
-	return of, counts, err
 }
 
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and

@@ -12,15 +12,16 @@ import (
 	"zorilla/jobs/internal/record"
 )
 
-// outputOfAttempt calls f with what one attempt of a rank wrote, or that of each rank (-1), of an
+// attempt calls f with what one attempt of a rank wrote, or that of each rank (-1), of an
 // array one try of a task, or of each: whatever attempts wrote stays in the job's output, also if
 // others followed them.
-func (a *API) outputOfAttempt(ctx context.Context, of *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
+func (t *telling) attempt(ctx context.Context, q jobs.OutputQuery, f func(jobs.Output) error) error {
+	of := t.job
 	if of.Primary.Rec.Tasks != nil {
-		return a.outputOfTry(ctx, of, q, f)
+		return t.try(ctx, q, f)
 	}
 	ranks, last := map[jobs.RankAttempt]int{}, 0 // the rank that each worker is told as
-	if !a.own.loop.Call(func() { ranks, last = of.attempt(q) }) {
+	if !t.loop.Call(func() { ranks, last = of.attempt(q) }) {
 		return jobs.ErrStopped
 	}
 	if last < q.Attempt {
@@ -38,7 +39,7 @@ func (a *API) outputOfAttempt(ctx context.Context, of *job, q jobs.OutputQuery, 
 		return err
 	}
 	var lost []string
-	if !a.own.loop.Call(func() { lost = of.output.DamageOf(&of.Primary.Rec, told) }) {
+	if !t.loop.Call(func() { lost = of.output.DamageOf(&of.Primary.Rec, told) }) {
 		return jobs.ErrStopped
 	}
 	if len(lost) > 0 {
@@ -67,14 +68,14 @@ func (j *job) attempt(q jobs.OutputQuery) (ranks map[jobs.RankAttempt]int, last 
 	return ranks, last
 }
 
-// outputOfTry is outputOfAttempt of an array.
-func (a *API) outputOfTry(ctx context.Context, of *job, q jobs.OutputQuery, f func(jobs.Output) error) error {
-	r := outputOfTasks(a.own, of, q, f)
+// try is attempt of an array.
+func (t *telling) try(ctx context.Context, q jobs.OutputQuery, f func(jobs.Output) error) error {
+	r := t.tasks(q, f)
 	r.tries = &tryOutput{number: q.Attempt, kept: map[int]bool{}}
 	if err := r.read(ctx, false); err != nil || r.tries.kept[q.Attempt] {
 		return err
 	}
-	return notKept("try", "task", of.output.Job, q, slices.Sorted(maps.Keys(r.tries.kept)))
+	return notKept("try", "task", t.job.output.Job, q, slices.Sorted(maps.Keys(r.tries.kept)))
 }
 
 // notKept is the error of a query for an attempt of which nothing is known, with the others that
@@ -107,7 +108,7 @@ type tryOutput struct {
 
 // batch returns what can be told now.
 func (o *tryOutput) batch(r *arrayOutput) (batch []endedTask, more bool, err error) {
-	ok := r.of.loop.Call(func() {
+	ok := r.loop.Call(func() {
 		t := r.job.Primary.Rec.Tasks
 		if o.tried == nil {
 			o.tried = append(make([]record.Try, 0, len(t.Tried)), t.Tried...)

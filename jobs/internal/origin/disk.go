@@ -287,3 +287,8 @@ func (d *disk) openOutput(j *job, id jobs.ID) error {
 	j.toldLost = len(j.damage(-1))
 	return nil
 }
+
+// syncTree makes a file tree durable.
+func syncTree(store transfer.PinStore, tree transfer.Manifest, manifest transfer.Hash) error {
+	return store.Sync(append(tree.Chunks(), manifest)...)
+}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
 	"zorilla/transfer"
 )
@@ -14,24 +13,6 @@ import (
 // that is known of them, also what is in no journal: rounds and answers. The
 // others are read when somebody asks.
 const keepWhole = 500
-
-// outputsOwner, inputsOwner and treeOwner name who pins what in the store: the
-// files that a job made, the inputs of a job that has not ended, and inputs of
-// jobs that have.
-func outputsOwner(id jobs.ID) string        { return "job/" + string(id) }
-func inputsOwner(id jobs.ID) string         { return "job-inputs/" + string(id) }
-func treeOwner(inputs transfer.Hash) string { return "kept-inputs/" + inputs.String() }
-
-// size is how many bytes of results the job has here.
-func (j *job) size() int64 {
-	return j.wrote() + j.Primary.Rec.Filed()
-}
-
-// wrote is how much its output and its input take.
-func (j *job) wrote() int64 {
-	out, _, _ := j.output.Spool.State()
-	return out + j.stdin.Kept()
-}
 
 // settled files a job that has ended, and is on disk as such, with the size of
 // what it wrote.
@@ -127,24 +108,4 @@ func (t *table) forget(rows []row, remove bool) (list []erasure) {
 	}
 	t.dropTrees()
 	return list
-}
-
-// Remove forgets a job of this origin that has ended, with its results. It
-// returns when that outlives the node.
-func (a *API) Remove(id jobs.ID) error {
-	var err error
-	done := make(chan error, 2)
-	ok := a.own.loop.Call(func() { err = a.own.table.remove(id, func(err error) { done <- err }) })
-	switch {
-	case !ok:
-		return jobs.ErrStopped
-	case err != nil:
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-a.own.loop.Stopped.Done():
-		return jobs.ErrStopped
-	}
 }

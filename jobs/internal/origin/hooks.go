@@ -16,23 +16,15 @@ func keeper(o *Jobs) *onend.Keeper {
 	api := o.API()
 	return &onend.Keeper{
 		Run: o.cfg.Hooks, Loop: o.loop, Log: o.log, Status: api.Status,
-		Output: func(ctx context.Context, id jobs.ID, f func(jobs.Output) error) error { return tail(ctx, o, id, f) },
-		Ended:  func(id jobs.ID, end jobs.OnEnd) { hooked(o, id, end) },
+		Output: func(ctx context.Context, id jobs.ID, f func(jobs.Output) error) error {
+			t, err := o.table.telling(id)
+			if err != nil {
+				return err
+			}
+			return t.tail(ctx, f)
+		},
+		Ended: func(id jobs.ID, end jobs.OnEnd) { hooked(o, id, end) },
 	}
-}
-
-// tail calls f with what a job wrote last that has ended. It waits for the loop.
-func tail(ctx context.Context, o *Jobs, id jobs.ID, f func(jobs.Output) error) error {
-	of, counts, err := telling(o, id)
-	if err != nil {
-		return err
-	}
-	if counts != nil {
-		return of.output.Tail(ctx, counts, f)
-	}
-	r := outputOfTasks(o, of, jobs.OutputQuery{Rank: -1}, f)
-	r.late(onend.TailBytes)
-	return r.read(ctx, false)
 }
 
 // hooked writes down how the command of a job ended that has. It runs in the loop.

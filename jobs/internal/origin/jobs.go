@@ -17,7 +17,6 @@ import (
 	"zorilla/jobs/internal/executor"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/onend"
-	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/primary"
@@ -112,53 +111,6 @@ func (o *Jobs) Perform(a core.Action) bool {
 	return true
 }
 
-// job is one job at its origin. It is owned by the loop.
-type job struct {
-	*core.Job  // as the core has it
-	output     *output.File
-	stdin      *output.Input
-	submitters []chan<- error // who waits to know that it is accepted; nil = it is, or is refused
-	refusal    error          // why it was not accepted
-
-	trouble string // why output cannot be stored; for people
-	thirsty bool   // the disk has no room for its standard input
-	mending bool   // its inputs are looked for
-
-	toldLost int  // of its damage, that watchers were told of
-	filed    bool // it has ended, and the archive has it
-
-	streams map[vicinity.ID]bool // of output, by node; nodes that know none have a false
-}
-
-// view is what clients see of a job, and its version: the end is told once it
-// is durable, so that no restart takes it back.
-func (j *job) view(events journal.Journal) (jobs.Status, uint64) {
-	st, version := j.Primary.Status(), j.version()
-	st.StdinBytes, _, _ = j.stdin.State()
-	st.Damaged = j.output.Damage(&j.Primary.Rec, -1)
-	st.Size = j.size()
-	st.Earlier = j.output.Earlier(&j.Primary.Rec)
-	if text := j.problem(events); text != "" && !st.State.Final() {
-		st.Reason = text
-	}
-	if j.ending() {
-		st.State, st.ExitCode, st.Ended = jobs.Collecting, -1, time.Time{}
-		st.Reason = "writing down how it ended"
-	}
-	return st, version
-}
-
-// ending reports whether the job has ended, and that is not written down yet.
-func (j *job) ending() bool { return j.Primary.Rec.State.Final() && len(j.Steps) > 0 }
-
-// version is that of the job's status.
-func (j *job) version() uint64 {
-	if j.ending() {
-		return j.Primary.Version - 1
-	}
-	return j.Primary.Version
-}
-
 // Close closes the files of all jobs when the loop has ended.
 func (o *Jobs) Close() {
 	for _, j := range o.table.jobs {
@@ -231,9 +183,4 @@ func owe(o *Jobs, rec *record.Record) {
 	if record.Owes(rec) && o.hooks != nil {
 		o.hooks.Owe(onend.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
 	}
-}
-
-// syncTree makes a file tree durable.
-func syncTree(store transfer.PinStore, tree transfer.Manifest, manifest transfer.Hash) error {
-	return store.Sync(append(tree.Chunks(), manifest)...)
 }

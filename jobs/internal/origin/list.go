@@ -122,3 +122,23 @@ func (a *API) Results() (r jobs.Results) {
 func (a *API) Read(id jobs.ID) {
 	a.own.loop.Post(func() { a.own.table.archive.sawRead(time.Now(), id) })
 }
+
+// Remove forgets a job of this origin that has ended, with its results. It
+// returns when that outlives the node.
+func (a *API) Remove(id jobs.ID) error {
+	var err error
+	done := make(chan error, 2)
+	ok := a.own.loop.Call(func() { err = a.own.table.remove(id, func(err error) { done <- err }) })
+	switch {
+	case !ok:
+		return jobs.ErrStopped
+	case err != nil:
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-a.own.loop.Stopped.Done():
+		return jobs.ErrStopped
+	}
+}

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"zorilla/jobs"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/record"
 )
 
@@ -9,13 +10,13 @@ import (
 // each rank that of the copy that counts, once it is known; at the end of the job
 // also that of ranks without one, since it may tell what went wrong.
 type replicaOutput struct {
-	of   *Jobs
+	loop *loop.Loop
 	told map[jobs.RankAttempt]bool // by rank, not by worker
 }
 
 // batch returns what can be told now; more tells that there may be more later.
 func (r *replicaOutput) batch(j *job) (batch []endedTask, more bool, err error) {
-	ok := r.of.loop.Call(func() {
+	ok := r.loop.Call(func() {
 		rec := &j.Primary.Rec
 		more = !rec.State.Final()
 		tell := func(rank int) {

@@ -5,7 +5,9 @@ import (
 	"os"
 	"time"
 
+	"zorilla/internal/sanitize"
 	"zorilla/jobs"
+	jobsdisk "zorilla/jobs/disk"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/peer"
 	"zorilla/jobs/internal/wire"
@@ -200,4 +202,23 @@ func (o *Jobs) keepPiece(j *job, from vicinity.ID, p jobs.Output, synced func())
 		err = errGap
 	}
 	return err
+}
+
+// hindered notes whether a job's output could be stored.
+func (o *Jobs) hindered(j *job, err error) {
+	text := ""
+	switch {
+	case jobsdisk.IsFull(err):
+		text = diskFull + ": output waits at its nodes"
+	case err != nil:
+		text = sanitize.OneLine("its origin cannot store output, which waits at its nodes: " + err.Error())
+	}
+	if text == j.trouble {
+		return
+	}
+	if j.trouble = text; text != "" {
+		o.log.Error().Err(err).Str("job", string(j.Primary.Rec.ID)).Msg("store output")
+	}
+	j.Primary.Version++
+	o.loop.Notify()
 }

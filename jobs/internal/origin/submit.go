@@ -18,7 +18,7 @@ func (o *Jobs) outcome(ctx context.Context, id jobs.ID, accepted <-chan error, o
 	if failed != nil {
 		return "", failed
 	}
-	refused, err := whenWritten(ctx, o, accepted)
+	refused, err := whenWritten(ctx, o.disk, accepted)
 	if err == nil {
 		err = refused
 	}
@@ -29,14 +29,6 @@ func (o *Jobs) outcome(ctx context.Context, id jobs.ID, accepted <-chan error, o
 		return "", fmt.Errorf("accept job: %w", err)
 	}
 	return id, nil
-}
-
-// decided tells all who submitted the job whether it is accepted.
-func (j *job) decided(err error) {
-	for _, c := range j.submitters {
-		c <- err
-	}
-	j.submitters = nil
 }
 
 // Submit accepts a job and returns when it is durable. Its inputs must be in

@@ -298,3 +298,26 @@ func (t *table) due() {
 		t.sweep()
 	}
 }
+
+// damaged returns what was found to be lost of a job's output as an error. What is
+// found for the first time is told to the job's watchers, and to the owner. It waits
+// for the loop.
+func (t *table) damaged(j *job, worker int) error {
+	var list []string
+	ok := t.loop.Call(func() {
+		if all := j.damage(-1); len(all) > j.toldLost {
+			j.toldLost = len(all)
+			j.Primary.Version++
+			t.disk.logLost(j.lost())
+			t.loop.Notify()
+		}
+		list = j.damage(worker)
+	})
+	switch {
+	case !ok:
+		return jobs.ErrStopped
+	case len(list) == 0:
+		return nil
+	}
+	return fmt.Errorf("job %s is %w: %s", j.Primary.Rec.ID.Short(), jobs.ErrDamaged, strings.Join(list, "; "))
+}

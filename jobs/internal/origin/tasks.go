@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/work"
@@ -31,7 +32,7 @@ func (a *API) Tasks(id jobs.ID, q jobs.TaskQuery) (page jobs.TaskPage, err error
 // it has ended, in the order of their ends. It remembers where bytes lie in the
 // job's output only until the task that wrote them has ended.
 type arrayOutput struct {
-	of   *Jobs
+	loop *loop.Loop
 	job  *job
 	want func(id int) bool
 	// files: what is told is not what a task wrote but the pack of its files.
@@ -60,22 +61,12 @@ type endedTask struct {
 	record.Task
 }
 
-// outputOfTasks calls f with the output of tasks, or with their files, when it is read.
-func outputOfTasks(o *Jobs, j *job, q jobs.OutputQuery, f func(jobs.Output) error) *arrayOutput {
-	r := &arrayOutput{of: o, job: j, files: q.Files, f: f,
-		want: func(id int) bool { return q.Rank < 0 || id == q.Rank }, pieces: map[output.StreamOf][]stretch{}}
-	if j.Primary.Rec.Spec.Replicas > 1 {
-		r.replicas = &replicaOutput{of: o, told: map[jobs.RankAttempt]bool{}}
-	}
-	return r
-}
-
 // late has only the end read of an array that has ended: the last tasks that wrote n bytes, if
 // there are as many, and what of that lies in the end of the file. All else will count as lost.
 // It waits for the loop.
 func (r *arrayOutput) late(n int64) {
 	files := int64(0)
-	r.of.loop.Call(func() {
+	r.loop.Call(func() {
 		if t := r.job.Primary.Rec.Tasks; t != nil {
 			for r.next = len(t.Order); r.next > 0 && n > 0; r.next-- {
 				task := &t.Tasks[t.Order[r.next-1]]
@@ -99,7 +90,7 @@ func (r *arrayOutput) read(ctx context.Context, follow bool) error {
 		}
 	}()
 	for {
-		changed := r.of.loop.Changes()
+		changed := r.loop.Changes()
 		batch, more, err := r.batch()
 		if err == nil {
 			err = r.scan()
@@ -122,7 +113,7 @@ func (r *arrayOutput) read(ctx context.Context, follow bool) error {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-r.of.loop.Stopped.Done():
+		case <-r.loop.Stopped.Done():
 			return jobs.ErrStopped
 		}
 	}
@@ -137,7 +128,7 @@ func (r *arrayOutput) batch() (batch []endedTask, more bool, err error) {
 	case r.tries != nil:
 		return r.tries.batch(r)
 	}
-	ok := r.of.loop.Call(func() {
+	ok := r.loop.Call(func() {
 		t := r.job.Primary.Rec.Tasks
 		more = !r.job.Primary.Rec.State.Final()
 		for ; r.next < len(t.Order) && len(batch) < jobs.MaxResults; r.next++ {
