@@ -23,7 +23,6 @@ type job struct {
 
 	trouble string // why output cannot be stored; for people
 	thirsty bool   // the disk has no room for its standard input
-	mending bool   // its inputs are looked for
 
 	toldLost int  // of its damage, that watchers were told of
 	filed    bool // it has ended, and the archive has it

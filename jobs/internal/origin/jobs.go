@@ -60,15 +60,16 @@ type Config struct {
 // their files, and the records of all others. Its methods run in the loop, but for
 // those that say that they wait for it, or run outside of it.
 type Jobs struct {
-	cfg   Config
-	self  vicinity.Member
-	store transfer.PinStore
-	log   zerolog.Logger
-	loop  *loop.Loop
-	core  *core.Core
-	disk  *disk
-	table *table
-	hooks *onend.Keeper // nil = none are run
+	cfg    Config
+	self   vicinity.Member
+	store  transfer.PinStore
+	log    zerolog.Logger
+	loop   *loop.Loop
+	core   *core.Core
+	disk   *disk
+	table  *table
+	inputs *inputs
+	hooks  *onend.Keeper // nil = none are run
 
 	fetches chan struct{} // a place for each fetch of outputs
 	streams chan struct{} // a place for each stream of output
@@ -159,7 +160,7 @@ func (o *Jobs) refused(j *job, err error) {
 	}
 	id := j.Primary.Rec.ID
 	o.table.drop(j)
-	o.store.Unpin(inputsOwner(id))
+	o.inputs.drop(id)
 	j.refusal = err
 	j.decided(err)
 	for _, a := range o.core.Refuse(id) {

@@ -19,9 +19,10 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 		},
 		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
 	}
+	o.inputs = &inputs{self: cfg.Self.ID, store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, table: o.table, mending: map[jobs.ID]bool{}}
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)
 	}
-	o.store.OnLost(o.inputsChanged)
+	o.store.OnLost(o.inputs.changed)
 	return o
 }

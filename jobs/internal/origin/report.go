@@ -57,7 +57,7 @@ func (o *Jobs) stored(j *job, from vicinity.ID, rep *wire.Report, err error, rep
 		return
 	}
 	if j.lacksInputs(from, rep) {
-		o.mendInputs(j)
+		o.inputs.mend(j)
 	}
 	ras := make([]jobs.RankAttempt, len(rep.Workers))
 	for i, w := range rep.Workers {

@@ -179,9 +179,7 @@ func (o *Jobs) restore(id jobs.ID) error {
 	o.core.Clock.Saw(rec.Stamp, time.Now())
 	o.table.last.saw(id, rec.Stamp)
 	pinOutputs(o.store, rec)
-	if tree, err := transfer.PinManifest(o.store, inputsOwner(id), rec.Spec.Inputs); err == nil { // else they are looked for
-		j.SetInputs(tree.Distinct())
-	}
+	o.inputs.keepLeft(j)
 	damaged, err := o.disk.restoreStdin(j, id)
 	if err != nil {
 		return err

@@ -71,15 +71,9 @@ func (a *API) submit(ctx context.Context, spec jobs.Spec, others map[jobs.ID]boo
 	if err := a.own.cfg.Journal.Stalled(); err != nil {
 		return "", nil, fmt.Errorf("accept job: %w", err)
 	}
-	var tree transfer.Manifest
-	if !spec.Inputs.IsZero() { // a job that was accepted keeps its inputs, come what may
-		var err error
-		if tree, err = transfer.LoadManifest(a.own.store, spec.Inputs); err == nil {
-			err = syncTree(a.own.store, tree, spec.Inputs)
-		}
-		if err != nil {
-			return "", nil, fmt.Errorf("%w: inputs: %w", jobs.ErrInvalid, err)
-		}
+	tree, err := a.own.inputs.load(spec.Inputs) // a job that was accepted keeps its inputs, come what may
+	if err != nil {
+		return "", nil, err
 	}
 	j := &job{}
 	ok = a.own.loop.Call(func() {
@@ -100,22 +94,15 @@ func (a *API) submit(ctx context.Context, spec jobs.Spec, others map[jobs.ID]boo
 }
 
 // Inputs returns the blobs that are kept in the store for a job that has not ended.
-func (a *API) Inputs(id jobs.ID) []transfer.Hash { return a.own.store.Pinned(inputsOwner(id)) }
+func (a *API) Inputs(id jobs.ID) []transfer.Hash { return a.own.inputs.of(id) }
 
 // begin makes the primary of a job with these inputs. It runs in the loop.
 func (o *Jobs) begin(j *job, id jobs.ID, spec jobs.Spec, tree transfer.Manifest, accepted chan<- error) error {
-	if !spec.Inputs.IsZero() {
-		needed := append(tree.Chunks(), spec.Inputs)
-		o.store.Pin(inputsOwner(id), needed...)
-		for _, h := range needed { // not evicted before they were pinned
-			if !o.store.Has(h) {
-				o.store.Unpin(inputsOwner(id))
-				return fmt.Errorf("%w: inputs: chunk %s: %w", jobs.ErrInvalid, h, transfer.ErrNotFound)
-			}
-		}
+	if err := o.inputs.keep(id, tree, spec.Inputs); err != nil {
+		return err
 	}
 	if err := o.disk.openFiles(j, id, &spec, true); err != nil {
-		o.store.Unpin(inputsOwner(id))
+		o.inputs.drop(id)
 		return err
 	}
 	if !spec.Stdin {
