@@ -44,7 +44,6 @@ var excused = map[string]int{
 	"transfer.PinStore interface":   25, // its roles together: a store that embeds another one is to lose none
 
 	"cmd/zorilla.console actions":           88, // each command has a function that takes it
-	"jobs/internal/origin.Jobs actions":     51,
 	"jobs/process/workertest.suite actions": 66, // each is a test
 	"node/api/apitest.Fake actions":         62, // all of node/api.Service, and what a test sets
 }

@@ -142,42 +142,23 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 	return size, err
 }
 
+// Stdin is the standard input of a job that a node works for, else nil. It may be
+// called from any goroutine.
+func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
+	o.loop.Call(func() {
+		if j := o.table.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
+			stdin = j.stdin
+		}
+	})
+	return stdin
+}
+
 // Stdin appends r to the standard input of rank 0 of a job of this origin, and
 // ends it when r ends. It reads no further ahead of rank 0 than output.InputWindow.
 func (a *API) Stdin(ctx context.Context, id jobs.ID, r io.Reader) error {
-	var stdin *output.Input
-	if err := a.own.table.inJob(id, func(j *job) { stdin = j.stdin }); err != nil {
+	var to *job
+	if err := a.own.table.inJob(id, func(j *job) { to = j }); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.own.loop.Stopped, cancel)()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			if err := keepInput(ctx, a.own, id, stdin, buf[:n]); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			if a.own.loop.Stopped.Err() != nil {
-				return jobs.ErrStopped
-			}
-			// Whoever restores the job must know whether this was all.
-			if _, closed, _ := stdin.State(); closed { // by the end of the job
-				return nil
-			}
-			if err := a.own.disk.keepStdinEnd(id, stdin); err != nil {
-				return fmt.Errorf("keep input: %w", err)
-			}
-			return stdin.Close()
-		}
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+	return a.own.feeds.take(ctx, to, r)
 }

@@ -69,6 +69,7 @@ type Jobs struct {
 	disk   *disk
 	table  *table
 	inputs *inputs
+	feeds  *feeds
 	hooks  *onend.Keeper // nil = none are run
 
 	fetches chan struct{} // a place for each fetch of outputs
@@ -141,7 +142,7 @@ func (o *Jobs) record(e core.DoRecord) {
 			case err == nil:
 				o.core.Recorded(time.Now(), e.Job, e.Step)
 				if !j.stdin.Whole && slices.ContainsFunc(e.Events, func(ev record.Event) bool { return ev.Kind == record.Exited }) {
-					o.dropStdin(j)
+					o.feeds.drop(j)
 				}
 			case j.submitters != nil || j.refusal != nil:
 				o.refused(j, err)
@@ -172,7 +173,7 @@ func (o *Jobs) refused(j *job, err error) {
 func (o *Jobs) file(id jobs.ID) {
 	j := o.table.jobs[id]
 	j.output.Spool.Close()
-	o.dropStdin(j)
+	o.feeds.drop(j)
 	o.table.settled(&j.Primary.Rec, j.wrote())
 	j.filed = true
 	owe(o, &j.Primary.Rec)

@@ -19,6 +19,7 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 		},
 		fetches: make(chan struct{}, maxFetches), streams: make(chan struct{}, maxStreams),
 	}
+	o.feeds = &feeds{log: cfg.Log, loop: l, disk: d}
 	o.inputs = &inputs{self: cfg.Self.ID, store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, table: o.table, mending: map[jobs.ID]bool{}}
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)

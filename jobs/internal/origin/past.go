@@ -3,6 +3,9 @@ package origin
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"zorilla/jobs"
@@ -100,4 +103,60 @@ func (t *table) eachStatus(list []listed, f func(*jobs.Status)) {
 			t.log.Error().Err(err).Msg("a job of before cannot be read")
 		}
 	}
+}
+
+// titles are those of the jobs that are in memory, by what their IDs begin with.
+type titles map[[len(row{}.name)]byte][]string
+
+// searched is what a text was last found in, of jobs that are not in memory: a page asks for the
+// same text again and again, or for one that somebody goes on typing, and each time the journal
+// would be read of all jobs.
+type searched struct {
+	lock sync.Mutex
+	text string
+	has  map[[len(row{}.name)]byte]bool // the title of a job never changes
+}
+
+// wanted returns those of the jobs that are, in their order. What is not in memory is read if
+// there is no other way to know. It is called outside of the loop.
+func (s *searched) wanted(t *table, rows []row, known titles, q *jobs.Selection) []row {
+	other := func(r row) bool { return len(q.States) > 0 && !slices.Contains(q.States, r.state()) }
+	if q.Text == "" {
+		return slices.DeleteFunc(rows, other)
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	text, before := strings.ToLower(q.Text), s.has
+	same, narrower := text == s.text, strings.Contains(text, s.text)
+	s.text, s.has = text, map[[len(row{}.name)]byte]bool{}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		id, state := r.id(t.self), r.state()
+		has, read := before[r.name]
+		read = read && (same || narrower && !has)
+		if title, near := known[r.name]; near || q.Wants(id, state) {
+			return !q.Wants(id, state, title...)
+		} else if !read && other(r) {
+			return true
+		} else if !read {
+			p, err := t.readPast(r)
+			if err != nil {
+				return true
+			}
+			has = (&jobs.Selection{Text: text}).Wants(id, state, p.Name)
+		}
+		s.has[r.name] = has
+		return !has || other(r)
+	})
+}
+
+// titles returns those of the jobs that are in memory.
+func (t *table) titles() titles {
+	known := titles{}
+	for id, p := range t.archive.near {
+		known[nameOf(id)] = []string{p.Name}
+	}
+	for id, j := range t.jobs {
+		known[nameOf(id)] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
+	}
+	return known
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	jobsdisk "zorilla/jobs/disk"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/output"
-	"zorilla/vicinity"
 )
 
 // restoreStdin ends the standard input of a job: who fed it went away with the
@@ -49,55 +52,90 @@ func hasOneTry(spec *jobs.Spec) bool {
 	return spec.Rigid() && spec.Workers() == 1 && spec.Retries == 0
 }
 
-// dropStdin ends the standard input of a job that nobody reads any more, and gives its room back.
-func (o *Jobs) dropStdin(j *job) {
+// feeds bring jobs their standard input.
+type feeds struct {
+	log  zerolog.Logger
+	loop *loop.Loop
+	disk *disk
+}
+
+// drop ends the standard input of a job that nobody reads any more, and gives its room back. It
+// runs in the loop.
+func (f *feeds) drop(j *job) {
 	hollow := j.stdin.Drop()
-	o.loop.Go(func() {
+	f.loop.Go(func() {
 		if err := hollow(); err != nil { // the next life of the node tries again
-			o.log.Warn().Err(err).Str("job", string(j.Primary.Rec.ID)).Msg("remove standard input")
+			f.log.Warn().Err(err).Str("job", string(j.Primary.Rec.ID)).Msg("remove standard input")
 		}
 	})
 }
 
-// Stdin is the standard input of a job that a node works for, else nil. It may be
-// called from any goroutine.
-func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
-	o.loop.Call(func() {
-		if j := o.table.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
-			stdin = j.stdin
+// take appends r to the standard input of a job, and ends it when r ends. It runs outside of the
+// loop.
+func (f *feeds) take(ctx context.Context, j *job, r io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.loop.Stopped, cancel)()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if err := f.keep(ctx, j, buf[:n]); err != nil {
+				return err
+			}
 		}
-	})
-	return stdin
+		if err == io.EOF {
+			return f.end(j)
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// end notes that all of a job's standard input has come.
+func (f *feeds) end(j *job) error {
+	if f.loop.Stopped.Err() != nil {
+		return jobs.ErrStopped
+	}
+	// Whoever restores the job must know whether this was all.
+	if _, closed, _ := j.stdin.State(); closed { // by the end of the job
+		return nil
+	}
+	if err := f.disk.keepStdinEnd(j.output.Job, j.stdin); err != nil {
+		return fmt.Errorf("keep input: %w", err)
+	}
+	return j.stdin.Close()
 }
 
 // inputPause is how long input waits for room on a disk until it is tried again.
 const inputPause = 500 * time.Millisecond
 
-// keepInput appends what a client has sent to the standard input of a job, as soon as there is room
-// for it. It runs outside of the loop.
-func keepInput(ctx context.Context, o *Jobs, id jobs.ID, stdin *output.Input, p []byte) error {
+// keep appends what a client has sent, as soon as there is room for it.
+func (f *feeds) keep(ctx context.Context, j *job, p []byte) error {
 	thirsty := false
 	tell := func(now bool) {
 		if now == thirsty {
 			return
 		}
 		thirsty = now
-		o.loop.Post(func() {
-			if j := o.table.jobs[id]; j != nil {
-				j.thirsty = now
-				j.Primary.Version++
-				o.loop.Notify()
-			}
+		f.loop.Post(func() {
+			j.thirsty = now
+			j.Primary.Version++
+			f.loop.Notify()
 		})
 	}
 	defer tell(false)
 	for {
-		err := stdin.Append(ctx, p)
+		err := j.stdin.Append(ctx, p)
 		switch {
-		case o.loop.Stopped.Err() != nil:
+		case f.loop.Stopped.Err() != nil:
 			return jobs.ErrStopped
 		case errors.Is(err, os.ErrClosed):
-			return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, id.Short())
+			return fmt.Errorf("%w: job %s takes no input any more", jobs.ErrEnded, j.output.Job.Short())
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !jobsdisk.IsFull(err):
