@@ -4,7 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/primary"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -16,42 +21,49 @@ const tellFetch = 250 * time.Millisecond
 // maxFetches bounds the memory for output files of ranks that end together.
 const maxFetches = 16
 
-// collect brings a rank's output files here.
-func (o *Jobs) collect(job jobs.ID, e primary.DoCollect) {
-	j := o.table.jobs[job]
-	if j == nil {
-		return
-	}
-	spec := j.Primary.Rec.Spec
-	o.loop.Go(func() {
+// collector brings output files here.
+type collector struct {
+	store transfer.PinStore
+	fetch executor.FetchFunc
+	log   zerolog.Logger
+	loop  *loop.Loop
+	core  *core.Core
+
+	places chan struct{} // for fetches at the same time
+}
+
+// collect brings a rank's output files here. It runs in the loop.
+func (c *collector) collect(j *job, e primary.DoCollect) {
+	job, spec := j.Primary.Rec.ID, j.Primary.Rec.Spec
+	c.loop.Go(func() {
 		select {
-		case o.fetches <- struct{}{}:
-			defer func() { <-o.fetches }()
-		case <-o.loop.Stopped.Done():
+		case c.places <- struct{}{}:
+			defer func() { <-c.places }()
+		case <-c.loop.Stopped.Done():
 			return
 		}
-		err := o.fetchOutputs(job, &spec, e)
-		if err != nil && o.loop.Stopped.Err() == nil {
-			o.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
+		err := c.bring(job, &spec, e)
+		if err != nil && c.loop.Stopped.Err() == nil {
+			c.log.Warn().Err(err).Str("job", string(job)).Int("rank", e.Output.Rank).Msg("fetch outputs; trying again")
 		}
-		o.loop.Post(func() {
-			o.core.Update(time.Now(), job, func(p *primary.Primary) {
+		c.loop.Post(func() {
+			c.core.Update(time.Now(), job, func(p *primary.Primary) {
 				p.Collected(time.Now(), jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}, err)
 			})
 		})
 	})
 }
 
-// fetchOutputs fetches them, and sees to it that they outlive the machine. It waits
+// bring fetches them, and sees to it that they outlive the machine. It waits
 // for the network, outside the loop.
-func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) error {
+func (c *collector) bring(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) error {
 	ra := jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}
 	told := time.Now()
-	tree, _, err := o.cfg.Fetch(o.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, func(so transfer.Stats) {
+	tree, _, err := c.fetch(c.loop.Stopped, outputsOwner(job), e.Output.Manifest, []vicinity.ID{e.From}, func(so transfer.Stats) {
 		if now := time.Now(); now.Sub(told) >= tellFetch {
 			told = now
-			o.loop.Post(func() {
-				o.core.Update(now, job, func(p *primary.Primary) { p.Arriving(now, ra, so.Fetched+so.Cached) })
+			c.loop.Post(func() {
+				c.core.Update(now, job, func(p *primary.Primary) { p.Arriving(now, ra, so.Fetched+so.Cached) })
 			})
 		}
 	})
@@ -68,10 +80,10 @@ func (o *Jobs) fetchOutputs(job jobs.ID, spec *jobs.Spec, e primary.DoCollect) e
 	}
 	// What an output has in common with an input is read where that is, which its owner may
 	// change now.
-	for _, c := range tree.DistinctChunks() {
-		if !o.store.Keep(c.Hash, true) {
-			return fmt.Errorf("%w: %s, of which an input had a copy that has changed", transfer.ErrNotFound, c.Hash)
+	for _, k := range tree.DistinctChunks() {
+		if !c.store.Keep(k.Hash, true) {
+			return fmt.Errorf("%w: %s, of which an input had a copy that has changed", transfer.ErrNotFound, k.Hash)
 		}
 	}
-	return syncTree(o.store, tree, e.Output.Manifest)
+	return syncTree(c.store, tree, e.Output.Manifest)
 }

@@ -60,19 +60,19 @@ type Config struct {
 // their files, and the records of all others. Its methods run in the loop, but for
 // those that say that they wait for it, or run outside of it.
 type Jobs struct {
-	cfg    Config
-	self   vicinity.Member
-	store  transfer.PinStore
-	log    zerolog.Logger
-	loop   *loop.Loop
-	core   *core.Core
-	disk   *disk
-	table  *table
-	inputs *inputs
-	feeds  *feeds
-	hooks  *onend.Keeper // nil = none are run
+	cfg       Config
+	self      vicinity.Member
+	store     transfer.PinStore
+	log       zerolog.Logger
+	loop      *loop.Loop
+	core      *core.Core
+	disk      *disk
+	table     *table
+	inputs    *inputs
+	feeds     *feeds
+	collector *collector
+	hooks     *onend.Keeper // nil = none are run
 
-	fetches chan struct{} // a place for each fetch of outputs
 	streams chan struct{} // a place for each stream of output
 
 	answers answers
@@ -106,7 +106,9 @@ func (o *Jobs) Perform(a core.Action) bool {
 	case primary.DoAnswer:
 		o.answers.give(e)
 	case primary.DoCollect:
-		o.collect(a.Job, e)
+		if j := o.table.jobs[a.Job]; j != nil {
+			o.collector.collect(j, e)
+		}
 	default:
 		return false
 	}
