@@ -59,6 +59,14 @@ func (j *job) version() uint64 {
 	return j.Primary.Version
 }
 
+// bound ends a job of which more output came than a worker may write (--max-output). It runs in the
+// loop.
+func (j *job) bound(now time.Time) {
+	if ra, over := j.output.Overflowed(); over && !j.Primary.Rec.State.Final() {
+		j.Primary.Overflow(now, ra)
+	}
+}
+
 // problem returns what keeps the origin from its part of a job, or "".
 func (j *job) problem(events journal.Journal) string {
 	if len(j.Steps) > 0 && events.Stalled() != nil {

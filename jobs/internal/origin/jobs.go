@@ -68,12 +68,11 @@ type Jobs struct {
 	core      *core.Core
 	disk      *disk
 	table     *table
+	intake    *intake
 	inputs    *inputs
 	feeds     *feeds
 	collector *collector
 	hooks     *onend.Keeper // nil = none are run
-
-	streams chan struct{} // a place for each stream of output
 
 	answers answers
 }

@@ -17,10 +17,10 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 			self: cfg.Self.ID, store: cfg.Store, log: cfg.Log, loop: l, core: c, disk: d,
 			jobs: map[jobs.ID]*job{}, keys: keys{}, archive: newArchive(cfg.Self.ID, cfg.KeepFor, cfg.KeepOutputs),
 		},
-		streams: make(chan struct{}, maxStreams),
 	}
 	o.feeds = &feeds{log: cfg.Log, loop: l, disk: d}
 	o.collector = &collector{store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, places: make(chan struct{}, maxFetches)}
+	o.intake = &intake{log: cfg.Log, loop: l, core: c, peers: cfg.Peers, places: make(chan struct{}, maxStreams)}
 	o.inputs = &inputs{self: cfg.Self.ID, store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, table: o.table, mending: map[jobs.ID]bool{}}
 	if cfg.Hooks != nil {
 		o.hooks = keeper(o)

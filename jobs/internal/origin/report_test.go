@@ -33,10 +33,10 @@ func TestOutputIsDurableBeforeAnExit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &job{output: log}
+		j, in := &job{output: log}, &intake{loop: loop.New(zerolog.Nop())}
 		rep := &wire.Report{Job: wiretest.Job, Workers: []wire.WorkerReport{c.worker},
 			Output: []jobs.Output{{Rank: 0, Attempt: 1, Stream: work.Stdout, Data: []byte("hello\n")}}}
-		if err := j.store(loop.New(zerolog.Nop()), rep, map[jobs.RankAttempt]bool{ra: c.owned}); err != nil {
+		if err := in.store(j, rep, map[jobs.RankAttempt]bool{ra: c.owned}); err != nil {
 			t.Fatal(err)
 		}
 		kept := log.Received([]jobs.RankAttempt{ra})[ra].Stdout
