@@ -72,7 +72,7 @@ type Jobs struct {
 	inputs    *inputs
 	feeds     *feeds
 	collector *collector
-	hooks     *onend.Keeper // nil = none are run
+	hooks     *hooks
 
 	answers answers
 }
@@ -177,13 +177,5 @@ func (o *Jobs) file(id jobs.ID) {
 	o.feeds.drop(j)
 	o.table.settled(&j.Primary.Rec, j.wrote())
 	j.filed = true
-	owe(o, &j.Primary.Rec)
-}
-
-// owe has the command of a job run that has ended, which is durable, if it has one that has
-// not been run. If the node dies before it is written down how that ended, it is run again.
-func owe(o *Jobs, rec *record.Record) {
-	if record.Owes(rec) && o.hooks != nil {
-		o.hooks.Owe(onend.Due{Job: rec.ID, Command: rec.Spec.OnEnd})
-	}
+	o.hooks.owe(&j.Primary.Rec)
 }

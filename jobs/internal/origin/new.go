@@ -4,6 +4,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/loop"
+	"zorilla/jobs/internal/onend"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -22,8 +23,9 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	o.collector = &collector{store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, places: make(chan struct{}, maxFetches)}
 	o.intake = &intake{log: cfg.Log, loop: l, core: c, peers: cfg.Peers, places: make(chan struct{}, maxStreams)}
 	o.inputs = &inputs{self: cfg.Self.ID, store: cfg.Store, fetch: cfg.Fetch, log: cfg.Log, loop: l, core: c, table: o.table, mending: map[jobs.ID]bool{}}
-	if cfg.Hooks != nil {
-		o.hooks = keeper(o)
+	o.hooks = &hooks{loop: l, journal: cfg.Journal, table: o.table}
+	if api := o.API(); cfg.Hooks != nil {
+		o.hooks.keeper = &onend.Keeper{Run: cfg.Hooks, Loop: l, Log: cfg.Log, Status: api.Status, Output: o.hooks.output, Ended: o.hooks.ended}
 	}
 	o.store.OnLost(o.inputs.changed)
 	return o

@@ -112,7 +112,7 @@ func (l *loading) seal() {
 			s.log.Warn().Err(err).Str("job", string(id)).Msg("remove standard input")
 		}
 		s.table.settled(rec, fileSize(s.disk.outputPath(id)))
-		owe(s, rec)
+		s.hooks.owe(rec)
 	default:
 		l.live = append(l.live, id)
 		s.table.put(j)
