@@ -20,7 +20,7 @@ func (o *Jobs) Load(adopt func() error) error {
 	if err != nil {
 		return err
 	}
-	l := loading{of: o, marks: marks}
+	l := loading{table: o.table, hooks: o.hooks, marks: marks}
 	o.table.archive.loading = true
 	if err := o.cfg.Journal.Load(l.entry); err != nil {
 		return fmt.Errorf("read jobs: %w", err)
@@ -53,7 +53,8 @@ func (o *Jobs) Load(adopt func() error) error {
 // loading makes jobs of the entries of the journal, of which those of one job
 // come together. Of jobs that have ended it keeps the record only.
 type loading struct {
-	of    *Jobs
+	table *table
+	hooks *hooks
 	marks map[jobs.ID]erasure // of jobs that were not met yet
 	job   *job                // of which entries come
 	live  []jobs.ID           // jobs that had not ended
@@ -64,7 +65,7 @@ func (l *loading) entry(e journal.Entry) error {
 	if l.job == nil || l.job.Primary.Rec.ID != jobs.ID(e.Key) {
 		l.seal()
 		var err error
-		if l.job, err = l.of.jobOf(e); l.job == nil {
+		if l.job, err = l.begin(e); l.job == nil {
 			return err
 		}
 	}
@@ -72,9 +73,29 @@ func (l *loading) entry(e journal.Entry) error {
 	return nil
 }
 
+// begin makes the job of its first entry. It is nil if there is an error, or if the entry is of no job.
+func (l *loading) begin(e journal.Entry) (*job, error) {
+	t, id := l.table, jobs.ID(e.Key)
+	switch {
+	case e.Damage != "" && (!id.Valid() || id.Origin() != t.self), !id.Valid() && !jobs.EarlierForm(e.Key):
+		t.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
+		return nil, nil
+	case !id.Valid():
+		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: "+
+			"let that version end them, or begin with another state directory",
+			e.Key)
+	case id.Origin() != t.self:
+		return nil, fmt.Errorf(
+			"job %s is one of node %s, and this is node %s: "+
+				"restore the identity.key of that node, or remove journal.db to begin without its jobs",
+			id.Short(), id.Origin(), t.self)
+	}
+	return &job{Job: t.core.NewJob(id)}, nil
+}
+
 // seal does what follows once all entries of a job were met.
 func (l *loading) seal() {
-	s, j := l.of, l.job
+	t, j := l.table, l.job
 	if j == nil {
 		return
 	}
@@ -95,7 +116,7 @@ func (l *loading) seal() {
 		p.ID = id
 	}
 	if marked {
-		if mark.at = s.disk.markedAt(mark); p == nil {
+		if mark.at = t.disk.markedAt(mark); p == nil {
 			p = record.PastOf(rec)
 			p.Forgotten = mark.at.UnixNano()
 		}
@@ -105,22 +126,22 @@ func (l *loading) seal() {
 	switch {
 	case p != nil:
 		stamp = p.Stamp
-		s.table.archive.add(time.Now(), p, transfer.Hash{}, 0)
+		t.archive.add(time.Now(), p, transfer.Hash{}, 0)
 	case rec.State.Final():
-		pinOutputs(s.store, rec)
-		if err := output.Hollow(s.disk.stdinPath(id)); err != nil { // of a life that ended before that was done
-			s.log.Warn().Err(err).Str("job", string(id)).Msg("remove standard input")
+		pinOutputs(t.store, rec)
+		if err := output.Hollow(t.disk.stdinPath(id)); err != nil { // of a life that ended before that was done
+			t.log.Warn().Err(err).Str("job", string(id)).Msg("remove standard input")
 		}
-		s.table.settled(rec, fileSize(s.disk.outputPath(id)))
-		s.hooks.owe(rec)
+		t.settled(rec, fileSize(t.disk.outputPath(id)))
+		l.hooks.owe(rec)
 	default:
 		l.live = append(l.live, id)
-		s.table.put(j)
-		s.core.Add(j.Job)
+		t.put(j)
+		t.core.Add(j.Job)
 		return
 	}
-	s.table.last.saw(id, stamp)
-	s.core.Clock.Saw(stamp, time.Now())
+	t.last.saw(id, stamp)
+	t.core.Clock.Saw(stamp, time.Now())
 }
 
 // fileSize is that of a file, or 0.
@@ -143,26 +164,6 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 			transfer.PinManifest(store, outputsOwner(rec.ID), k.Output.Manifest)
 		}
 	}
-}
-
-// jobOf makes the job of its first entry. It is nil if there is an error, or if the entry is of no job.
-func (o *Jobs) jobOf(e journal.Entry) (*job, error) {
-	id := jobs.ID(e.Key)
-	switch {
-	case e.Damage != "" && (!id.Valid() || id.Origin() != o.self.ID), !id.Valid() && !jobs.EarlierForm(e.Key):
-		o.log.Error().Msgf("the journal holds something of %s, which is no job of this node: %s", e.Key, cmp.Or(e.Damage, "it is ignored"))
-		return nil, nil
-	case !id.Valid():
-		return nil, fmt.Errorf("job %s was written by an earlier version, whose jobs this one cannot read: "+
-			"let that version end them, or begin with another state directory",
-			e.Key)
-	case id.Origin() != o.self.ID:
-		return nil, fmt.Errorf(
-			"job %s is one of node %s, and this is node %s: "+
-				"restore the identity.key of that node, or remove journal.db to begin without its jobs",
-			id.Short(), id.Origin(), o.self.ID)
-	}
-	return &job{Job: o.core.NewJob(id)}, nil
 }
 
 // restore opens the files of a job that has not ended, pins its blobs and goes on
