@@ -146,7 +146,7 @@ func (a *API) ResizeHere(ctx context.Context, from vicinity.ID, m *wire.Resize) 
 // called from any goroutine.
 func (o *Jobs) Stdin(from vicinity.ID, id jobs.ID) (stdin *output.Input) {
 	o.loop.Call(func() {
-		if j := o.table.jobs[id]; j != nil && j.Primary.Parts[from] != nil {
+		if j := o.table.get(id); j != nil && j.Primary.Parts[from] != nil {
 			stdin = j.stdin
 		}
 	})

@@ -19,9 +19,9 @@ const checkRate = 64 << 20
 func (o *Jobs) CheckStored() {
 	ended := map[jobs.ID]*job{}
 	o.loop.Call(func() {
-		for id, j := range o.table.jobs {
+		for j := range o.table.whole() {
 			if j.Primary.Rec.State.Final() {
-				ended[id] = j
+				ended[j.Primary.Rec.ID] = j
 			}
 		}
 	})

@@ -39,7 +39,7 @@ func (h *hooks) output(ctx context.Context, id jobs.ID, f func(jobs.Output) erro
 
 // ended writes down how the command of a job ended. It runs in the loop.
 func (h *hooks) ended(id jobs.ID, end jobs.OnEnd) {
-	if r := h.table.archive.find(id); r == nil || r.forgotten() { // nothing is kept of it that could tell
+	if !h.table.keeps(id) { // nothing is kept of it that could tell
 		return
 	}
 	ev := record.Event{Kind: record.OnEnd, At: end.At, Code: end.Code, Reason: end.Text}
@@ -49,7 +49,7 @@ func (h *hooks) ended(id jobs.ID, end jobs.OnEnd) {
 				h.loop.Fail(fmt.Errorf("write the journal: %w", err))
 				return
 			}
-			if j := h.table.jobs[id]; j != nil {
+			if j := h.table.get(id); j != nil {
 				j.Primary.Rec.Apply(ev)
 				j.Primary.Version++
 				h.loop.Notify()

@@ -92,7 +92,7 @@ func (in *inputs) changed(owners []string) {
 	for _, owner := range owners {
 		if id, ours := strings.CutPrefix(owner, inputsOwner("")); ours {
 			in.loop.Post(func() {
-				if j := in.table.jobs[jobs.ID(id)]; j != nil && !j.Primary.Rec.State.Final() {
+				if j := in.table.get(jobs.ID(id)); j != nil && !j.Primary.Rec.State.Final() {
 					in.mend(j)
 				}
 			})

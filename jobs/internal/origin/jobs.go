@@ -56,25 +56,24 @@ type Config struct {
 	Written func(participant.WorkerID) wire.Written
 }
 
-// Jobs are the jobs that were submitted at this node: those in memory, with
-// their files, and the records of all others. Its methods run in the loop, but for
+// Jobs are the jobs that were submitted at this node. Each part of it has the state that it
+// changes; what is here takes them through what happens to a job. Its methods run in the loop, but for
 // those that say that they wait for it, or run outside of it.
 type Jobs struct {
-	cfg       Config
-	self      vicinity.Member
-	store     transfer.PinStore
-	log       zerolog.Logger
-	loop      *loop.Loop
-	core      *core.Core
-	disk      *disk
-	table     *table
-	intake    *intake
-	inputs    *inputs
-	feeds     *feeds
-	collector *collector
-	hooks     *hooks
+	cfg  Config
+	self vicinity.Member
+	log  zerolog.Logger
+	loop *loop.Loop
+	core *core.Core
+	disk *disk
 
-	answers answers
+	table     *table     // where each of them is found
+	inputs    *inputs    // their files, before they begin
+	feeds     *feeds     // their standard input
+	intake    *intake    // their output, as it comes
+	collector *collector // the files that they made
+	hooks     *hooks     // what is run when they have ended
+	answers   answers    // to who asked for something that is to be durable
 }
 
 // API is what clients ask about these jobs.
@@ -85,7 +84,7 @@ func (o *Jobs) API() API { return API{o} }
 type API struct{ own *Jobs }
 
 // Wake returns when due is to be called; zero = not before something changes.
-func (o *Jobs) Wake() time.Time { return o.table.archive.next }
+func (o *Jobs) Wake() time.Time { return o.table.wake() }
 
 // Due forgets what is due to be forgotten, and takes jobs out of memory that have ended.
 func (o *Jobs) Due() { o.table.due() }
@@ -99,13 +98,13 @@ func (o *Jobs) Perform(a core.Action) bool {
 	case core.DoSettle:
 		o.file(e.Job)
 	case primary.DoAccepted:
-		if j := o.table.jobs[a.Job]; j != nil {
+		if j := o.table.get(a.Job); j != nil {
 			j.decided(nil)
 		}
 	case primary.DoAnswer:
 		o.answers.give(e)
 	case primary.DoCollect:
-		if j := o.table.jobs[a.Job]; j != nil {
+		if j := o.table.get(a.Job); j != nil {
 			o.collector.collect(j, e)
 		}
 	default:
@@ -116,7 +115,7 @@ func (o *Jobs) Perform(a core.Action) bool {
 
 // Close closes the files of all jobs when the loop has ended.
 func (o *Jobs) Close() {
-	for _, j := range o.table.jobs {
+	for j := range o.table.whole() {
 		j.output.Spool.Close()
 		j.stdin.Close()
 	}
@@ -126,7 +125,7 @@ func (o *Jobs) Close() {
 // refused; after any other failure the node cannot keep its promises and stops:
 // its jobs go on from the journal when it is started again.
 func (o *Jobs) record(e core.DoRecord) {
-	j := o.table.jobs[e.Job]
+	j := o.table.get(e.Job)
 	if j == nil { // it was refused meanwhile
 		return
 	}
@@ -172,7 +171,7 @@ func (o *Jobs) refused(j *job, err error) {
 
 // file files a job that has ended, which is durable now.
 func (o *Jobs) file(id jobs.ID) {
-	j := o.table.jobs[id]
+	j := o.table.get(id)
 	j.output.Spool.Close()
 	o.feeds.drop(j)
 	o.table.settled(&j.Primary.Rec, j.wrote())

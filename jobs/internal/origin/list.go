@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"zorilla/jobs"
 )
@@ -81,10 +80,7 @@ func listAs[T any](o *Jobs, ended int, of func(*jobs.Status) T) (list []T) {
 	var past []listed
 	o.loop.Call(func() {
 		tell := func(st *jobs.Status) { list = append(list, of(st)) }
-		order := o.table.archive.order
-		if ended >= 0 {
-			order = order[max(0, len(order)-ended):]
-		}
+		order := o.table.youngest(ended)
 		list = make([]T, 0, len(order)+len(o.core.Part.Works)) // about
 		for _, r := range order {
 			if l := o.table.look(r); l.st != nil {
@@ -113,14 +109,14 @@ func (o *Jobs) others(f func(*jobs.Status)) {
 
 // Results reports how much is kept of jobs that have ended.
 func (a *API) Results() (r jobs.Results) {
-	a.own.loop.Call(func() { r = a.own.table.archive.results() })
+	a.own.loop.Call(func() { r = a.own.table.results() })
 	return r
 }
 
 // Read notes that somebody who uses this node has asked for the results of a job:
 // waited for its end, read all of its output or fetched files.
 func (a *API) Read(id jobs.ID) {
-	a.own.loop.Post(func() { a.own.table.archive.sawRead(time.Now(), id) })
+	a.own.loop.Post(func() { a.own.table.sawRead(id) })
 }
 
 // Remove forgets a job of this origin that has ended, with its results. It

@@ -12,7 +12,7 @@ import (
 func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	d := &disk{dir: cfg.Dir, journal: cfg.Journal, store: cfg.Store, log: cfg.Log, stopped: l.Stopped, room: cfg.Room, erases: make(chan struct{}, 1)}
 	o := &Jobs{
-		cfg: cfg, self: cfg.Self, store: cfg.Store, log: cfg.Log, loop: l, core: c,
+		cfg: cfg, self: cfg.Self, log: cfg.Log, loop: l, core: c,
 		disk: d, answers: answers{waiting: map[uint64]chan<- wire.Ack{}},
 		table: &table{
 			self: cfg.Self.ID, store: cfg.Store, log: cfg.Log, loop: l, core: c, disk: d,
@@ -27,6 +27,6 @@ func New(cfg Config, l *loop.Loop, c *core.Core) *Jobs {
 	if api := o.API(); cfg.Hooks != nil {
 		o.hooks.keeper = &onend.Keeper{Run: cfg.Hooks, Loop: l, Log: cfg.Log, Status: api.Status, Output: o.hooks.output, Ended: o.hooks.ended}
 	}
-	o.store.OnLost(o.inputs.changed)
+	cfg.Store.OnLost(o.inputs.changed)
 	return o
 }

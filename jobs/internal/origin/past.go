@@ -119,7 +119,8 @@ type searched struct {
 
 // wanted returns those of the jobs that are, in their order. What is not in memory is read if
 // there is no other way to know. It is called outside of the loop.
-func (s *searched) wanted(t *table, rows []row, known titles, q *jobs.Selection) []row {
+func (t *table) wanted(rows []row, known titles, q *jobs.Selection) []row {
+	s := &t.searched
 	other := func(r row) bool { return len(q.States) > 0 && !slices.Contains(q.States, r.state()) }
 	if q.Text == "" {
 		return slices.DeleteFunc(rows, other)

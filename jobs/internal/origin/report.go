@@ -19,7 +19,7 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 	if !o.loop.Call(func() {
 		var here bool
 		if owned, here = o.core.Serve(time.Now(), from, rep); here { // also if the output cannot be stored now
-			j = o.table.jobs[rep.Job]
+			j = o.table.get(rep.Job)
 		}
 	}) {
 		return ack, jobs.ErrStopped

@@ -34,11 +34,11 @@ func (o *Jobs) Load(adopt func() error) error {
 	for _, id := range l.live {
 		if err := o.restore(id); err != nil {
 			o.log.Error().Err(err).Str("job", string(id)).Msg("a job of before could not be restored")
-			o.table.drop(o.table.jobs[id])
+			o.table.drop(o.table.get(id))
 			o.core.Drop(id)
 			continue
 		}
-		lost = append(lost, o.table.jobs[id].lost()...)
+		lost = append(lost, o.table.get(id).lost()...)
 	}
 	o.disk.logLost(lost)
 	for _, e := range l.marks { // of jobs that the journal has forgotten already
@@ -169,7 +169,7 @@ func pinOutputs(store transfer.PinStore, rec *record.Record) {
 // restore opens the files of a job that has not ended, pins its blobs and goes on
 // with it.
 func (o *Jobs) restore(id jobs.ID) error {
-	j := o.table.jobs[id]
+	j := o.table.get(id)
 	rec := &j.Primary.Rec
 	if rec.Ranks == nil {
 		return errors.New("its submission is missing from the journal")
@@ -179,7 +179,7 @@ func (o *Jobs) restore(id jobs.ID) error {
 	}
 	o.core.Clock.Saw(rec.Stamp, time.Now())
 	o.table.last.saw(id, rec.Stamp)
-	pinOutputs(o.store, rec)
+	pinOutputs(o.cfg.Store, rec)
 	o.inputs.keepLeft(j)
 	damaged, err := o.disk.restoreStdin(j, id)
 	if err != nil {

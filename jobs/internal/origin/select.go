@@ -26,7 +26,7 @@ func (a *API) Select(q jobs.Selection) (d jobs.Selected) {
 	for i := range d.Ended {
 		found = append(found, ended{row: row{ended: d.Ended[i].Ended.UnixNano()}, short: &d.Ended[i]})
 	}
-	for _, r := range slices.Backward(a.own.table.searched.wanted(a.own.table, own, known, &q)) {
+	for _, r := range slices.Backward(a.own.table.wanted(own, known, &q)) {
 		found = append(found, ended{row: r})
 	}
 	if len(d.Ended) > 0 { // else they are in order
@@ -61,5 +61,5 @@ func all(o *Jobs, d *jobs.Selected, q *jobs.Selection) (own []row, known titles)
 	add := func(st *jobs.Status) { d.Add(q, st.Summary()) }
 	o.table.open(add)
 	o.others(add)
-	return slices.Clone(o.table.archive.order), o.table.titles()
+	return slices.Clone(o.table.youngest(-1)), o.table.titles()
 }

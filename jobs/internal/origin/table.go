@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"strings"
 	"time"
 
@@ -77,6 +79,36 @@ func (t *table) drop(j *job) {
 	delete(t.jobs, id)
 	t.keys.forget(j.Primary.Rec.Spec.Key, id)
 }
+
+// get returns a job that is in memory, or nil.
+func (t *table) get(id jobs.ID) *job { return t.jobs[id] }
+
+// whole returns the jobs that are in memory.
+func (t *table) whole() iter.Seq[*job] { return maps.Values(t.jobs) }
+
+// youngest returns so many jobs that have ended as are there, by their end, which must not be
+// changed; negative = all.
+func (t *table) youngest(n int) []row {
+	if n < 0 {
+		return t.archive.order
+	}
+	return t.archive.order[max(0, len(t.archive.order)-n):]
+}
+
+// keeps reports whether a job has ended, and its results are there.
+func (t *table) keeps(id jobs.ID) bool {
+	r := t.archive.find(id)
+	return r != nil && !r.forgotten()
+}
+
+// results sums up what is kept of jobs that have ended.
+func (t *table) results() jobs.Results { return t.archive.results() }
+
+// sawRead notes that somebody has asked for the results of a job.
+func (t *table) sawRead(id jobs.ID) { t.archive.sawRead(time.Now(), id) }
+
+// wake returns when due is to be called; zero = not before something changes.
+func (t *table) wake() time.Time { return t.archive.next }
 
 // knows reports whether the job originates here.
 func (t *table) knows(id jobs.ID) bool { return t.jobs[id] != nil || t.archive.find(id) != nil }
@@ -166,7 +198,7 @@ func (t *table) recall(id jobs.ID) (*job, error) {
 // recallYoungest takes the jobs into memory that ended last, as far as they are there while a
 // node runs, and reports what the disk lost of them. It reads files, before the loop runs.
 func (t *table) recallYoungest() (lost []string) {
-	order := t.archive.order[max(0, len(t.archive.order)-keepNear):]
+	order := t.youngest(keepNear)
 	for i, r := range order {
 		id := r.id(t.self)
 		p, err := t.readPast(r)
