@@ -73,7 +73,7 @@ type Jobs struct {
 	intake    *intake    // their output, as it comes
 	collector *collector // the files that they made
 	hooks     *hooks     // what is run when they have ended
-	answers   answers    // to who asked for something that is to be durable
+	answers   answers    // for those who wait until something is durable
 }
 
 // API is what clients ask about these jobs.
