@@ -314,3 +314,46 @@ func TestBatchesAreOfJobsThatWantTheSame(t *testing.T) {
 		t.Errorf("advertised are %v, want %v", got, list)
 	}
 }
+
+// A node that holds more for a batch than was granted is told so when the batch is over, if its other jobs
+// found too little as well.
+func TestBatchGivesBackWhatNoJobGets(t *testing.T) {
+	p := newPair(t)
+	b, _, call := begun(p)
+	p.offer(3, 7)
+	p.pass(300 * time.Millisecond)
+	if len(p.grants) != 1 || p.grants[0].Job != b {
+		t.Fatalf("granted %+v, want the first of two", p.grants)
+	}
+	if p.pass(100 * time.Millisecond); !slices.ContainsFunc(p.packets, func(k wire.Packet) bool { return k.Yield == call && k.Forget }) {
+		t.Errorf("said %+v, want that the rest is not needed", p.packets)
+	}
+}
+
+// A batch is over when the last of its jobs has ended.
+func TestBatchEndsWithItsJobs(t *testing.T) {
+	p := newPair(t)
+	b, c, _ := begun(p)
+	for _, id := range []jobs.ID{b, c} {
+		p.core.Update(p.now, id, func(j *primary.Primary) { j.Cancel(p.now, "by a test", true) })
+	}
+	p.act()
+	if left := &p.core.batches; len(left.calls)+len(left.kinds)+len(left.due.List) != 0 {
+		t.Errorf("%d calls, %d kinds and %d timers are left", len(left.calls), len(left.kinds), len(left.due.List))
+	}
+}
+
+// What a node offered that is no member any more is not counted on.
+func TestBatchDropsOffersOfNodesThatAreGone(t *testing.T) {
+	p := newPair(t)
+	_, _, call := begun(p)
+	p.offer(1, 7)
+	offers := p.core.batches.calls[call].search.Offers
+	if len(offers) != 1 {
+		t.Fatalf("%d offers stand, want one that is not enough", len(offers))
+	}
+	p.core.Membership(p.now, jobtest.Node(2), false)
+	if len(offers) != 0 {
+		t.Errorf("%d offers stand of a node that is gone", len(offers))
+	}
+}
