@@ -8,11 +8,14 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/origin"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/journal"
+	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
 
@@ -137,5 +140,30 @@ func TestFullDiskIsTold(t *testing.T) {
 		if st := h.await(running); st.State != jobs.Cancelled {
 			t.Errorf("the job is %s", st.State)
 		}
+	})
+}
+
+// A report whose output could not be stored is served all the same: else its job would stay in memory
+// for ever, and its node would never count as silent.
+func TestReportsThatCannotBeStoredAreServed(t *testing.T) {
+	atHome(t, func(t *testing.T, h *home) {
+		id := h.submit(jobs.Spec{Args: []string{"wait"}})
+		h.await(id, jobs.Running)
+		blocked := filepath.Join(h.dir, "jobs", string(id))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o700), os.WriteFile(blocked, nil, 0o600)); err != nil { // as bad as a full disk
+			t.Fatal(err)
+		}
+		ra := jobs.RankAttempt{Attempt: 1}
+		rep := &wire.Report{Job: id, Workers: []wire.WorkerReport{{RankAttempt: ra, State: jobs.WorkerRunning, Stdout: 3}},
+			Output: []jobs.Output{{Attempt: ra.Attempt, Stream: work.Stdout, Data: []byte("lo\n")}}}
+		if _, err := h.own.Report(h.other.ID, rep); err == nil {
+			t.Fatal("it is stored in a file that is no directory")
+		}
+		synctest.Wait()
+		h.loop.Call(func() {
+			if n := len(h.core.Jobs[id].Serving); n != 0 {
+				t.Errorf("reports of %d nodes wait for an answer", n)
+			}
+		})
 	})
 }
