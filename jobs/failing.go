@@ -2,9 +2,12 @@ package jobs
 
 import "fmt"
 
-// Failing says what ends a job early: what a rank that has failed for good means for the
-// others, and how much it may write.
+// Failing says what happens when a program fails, ends with another code than 0, and what ends a
+// job early: what a rank that has failed for good means for the others, and how much it may write.
 type Failing struct {
+	// Retries is how many more attempts there are of a rank; of a rigid job as a whole, also if a node is lost.
+	Retries int `json:"retries,omitempty"`
+
 	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"` // it stops the others; nil = in a rigid job
 	MaxFails      int   `json:"max_fails,omitempty"`        // the job is stopped when more ranks have failed; 0 = no limit
 
@@ -20,6 +23,8 @@ const DefaultMaxOutput = 10 << 30 // bytes
 // check returns what is wrong, as a user sees it.
 func (f *Failing) check() string {
 	switch {
+	case f.Retries < 0 || f.Retries > MaxRetries:
+		return fmt.Sprintf("--retries %d: want 0 to %d", f.Retries, MaxRetries)
 	case f.MaxFails < 0 || f.MaxFails > MaxRanks:
 		return fmt.Sprintf("--max-fails %d: want 0 to %d", f.MaxFails, MaxRanks)
 	case f.MaxOutput < 0:

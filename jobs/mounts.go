@@ -20,12 +20,16 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, and ShareWork.
+// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, and groups; CurrentVersion
+// is that of this program.
 const (
 	wallVersion  = 3
 	fenceVersion = 4
 	mpiVersion   = 5
 	shareVersion = 7
+	groupVersion = 8
+
+	CurrentVersion = groupVersion
 )
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
@@ -66,6 +70,8 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
+	case len(s.Groups) > 0:
+		version = groupVersion
 	case s.ShareWork:
 		version = shareVersion
 	case s.MPI:

@@ -16,7 +16,7 @@ func TestSharedWorkOfASpec(t *testing.T) {
 		want string // the condition
 	}{
 		{Spec{Min: 2, Max: 2}, "", "version >= 7"},
-		{Spec{Min: 2, Max: 2, Where: "slots > 1", Access: Access{MPI: true}, Retries: 2}, "", "version >= 7 && (slots > 1)"},
+		{Spec{Min: 2, Max: 2, Where: "slots > 1", Access: Access{MPI: true}, Failing: Failing{Retries: 2}}, "", "version >= 7 && (slots > 1)"},
 		{Spec{Min: 2, Max: 3}, "--share-work with -n 2..3", ""},
 		{Spec{Min: 2, Max: 2, Replicas: 2}, "--share-work with --replicas", ""},
 		{Spec{Min: 1, Max: 2, Array: &Array{Tasks: []work.TaskIDs{{First: 1, Last: 2, Step: 1}}}}, "--share-work: each task", ""},

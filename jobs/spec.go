@@ -13,6 +13,7 @@ import (
 	"zorilla/flood"
 	"zorilla/internal/codec"
 	"zorilla/internal/sanitize"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
 	"zorilla/transfer"
@@ -50,11 +51,12 @@ type Spec struct {
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
 	MaxRTT   codec.Duration `json:"max_rtt,omitempty"`  // between any two nodes of the job; 0 = no bound
 	Replicas int            `json:"replicas,omitempty"` // copies of each rank, on different nodes; 0 = 1
-	Search   Search         `json:"search,omitzero"`
-	After    []Dependency   `json:"after,omitempty"` // all must be fulfilled before it looks for workers
 
-	// What happens when a program fails: ends with another code than 0.
-	Retries int `json:"retries,omitempty"` // more attempts of a rank; of a rigid job as a whole, also if a node is lost
+	groups.Topology // of a job whose ranks differ; Min and Max are those of its groups together
+
+	Search Search       `json:"search,omitzero"`
+	After  []Dependency `json:"after,omitempty"` // all must be fulfilled before it looks for workers
+
 	Failing
 
 	Notices
@@ -81,6 +83,9 @@ type Access struct {
 
 // Pairwise reports whether the round trips between the job's own nodes count.
 func (s *Spec) Pairwise() bool {
+	if s.Near() {
+		return true
+	}
 	w := placement.Wish{Strategy: placement.Strategy(s.Strategy), MaxRTT: time.Duration(s.MaxRTT)}
 	return w.Pairwise()
 }
@@ -139,9 +144,6 @@ func (s *Spec) Conditions() int {
 	return n
 }
 
-// Rigid reports whether the job is all or nothing (design: a gang).
-func (s *Spec) Rigid() bool { return s.Min == s.Max && s.Array == nil }
-
 // Validate checks everything that does not need a look at files or the
 // network. Its errors wrap ErrInvalid and name the thing and the way out.
 func (s *Spec) Validate() error {
@@ -149,7 +151,7 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case len(s.Args) == 0 || s.Args[0] == "":
+	case s.commandless():
 		return bad("no command: put it after the options, as in 'zorilla run -n 4 -- ./prog'")
 	case len(s.Args) > MaxArgs:
 		return bad("%d arguments, at most %d", len(s.Args), MaxArgs)
@@ -173,8 +175,6 @@ func (s *Spec) Validate() error {
 		return bad("--give-up %v: want 0 to %v", s.GiveUp, MaxTime)
 	case s.Priority < -100 || s.Priority > 100:
 		return bad("--priority %d: want -100 to 100", s.Priority)
-	case s.Retries < 0 || s.Retries > MaxRetries:
-		return bad("--retries %d: want 0 to %d", s.Retries, MaxRetries)
 	case len(s.Outputs) > MaxGlobs:
 		return bad("%d output patterns, at most %d", len(s.Outputs), MaxGlobs)
 	}
@@ -186,7 +186,7 @@ func (s *Spec) Validate() error {
 			return bad("%s", text)
 		}
 	}
-	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check()); text != "" {
+	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check(), s.checkGroups()); text != "" {
 		return bad("%s", text)
 	}
 	if s.Where != "" {
@@ -231,13 +231,13 @@ func (s *Spec) checkPlaces() string {
 	switch {
 	case s.MPI && s.Array != nil:
 		return "--mpi: the tasks of an array do not know of each other"
-	case s.MPI && s.Min != s.Max:
+	case s.MPI && !s.FixedSize():
 		return fmt.Sprintf("--mpi with -n %d..%d: the ranks of an MPI program start together; want -n N", s.Min, s.Max)
 	case s.MPI && s.Net == NetNone && s.Min > 1:
 		return "--mpi: ranks with --net none find each other at one node only; want --net job or host"
 	case s.ShareWork && s.Array != nil:
 		return "--share-work: each task of an array begins in a directory of its own"
-	case s.ShareWork && s.Min != s.Max:
+	case s.ShareWork && !s.FixedSize():
 		return fmt.Sprintf("--share-work with -n %d..%d: ranks that come later would find what others have written; want -n N", s.Min, s.Max)
 	case s.ShareWork && s.Replicas > 1:
 		return "--share-work with --replicas: the files of one copy would be those of others"
@@ -245,7 +245,7 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--replicas %d: want 1 to %d", s.Replicas, MaxReplicas)
 	case s.Replicas > 1 && s.Array != nil:
 		return "--replicas: the tasks of an array are done again by themselves if they are lost"
-	case s.Replicas > 1 && s.Min != s.Max:
+	case s.Replicas > 1 && !s.FixedSize():
 		return fmt.Sprintf("--replicas with -n %d..%d: a job that grows replaces lost ranks; want -n N", s.Min, s.Max)
 	case s.Replicas > 1 && s.Workers() > MaxRanks:
 		return fmt.Sprintf("-n %d with --replicas %d: at most %d workers in all", s.Max, s.Replicas, MaxRanks)
@@ -351,13 +351,14 @@ func (s *Spec) Gathered() []string {
 	return s.Outputs
 }
 
-// Grouped reports whether the job's nodes are chosen by chooseGroup.
-func (s *Spec) Grouped() bool { return s.Pairwise() || s.Replicas > 1 }
+// JointChoice reports whether more than the distance of each node counts for the choice of the job's
+// nodes: whether offers are enough is known only by trying.
+func (s *Spec) JointChoice() bool { return s.Pairwise() || s.Replicas > 1 || len(s.Groups) > 0 }
 
 // StopsOnBadExit reports whether one rank that fails stops the others.
 func (s *Spec) StopsOnBadExit() bool {
 	if s.KillOnBadExit != nil && !s.MPI {
 		return *s.KillOnBadExit
 	}
-	return s.Rigid()
+	return s.FixedSize()
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"zorilla/internal/codec"
@@ -59,17 +60,17 @@ type Status struct {
 	Started   time.Time `json:"started,omitzero"` // first START
 	Ended     time.Time `json:"ended,omitzero"`
 
-	Workers  []WorkerStatus `json:"workers"`              // by rank; of the attempt that counts
-	Asked    int            `json:"asked,omitempty"`      // how many workers were asked for last while it ran; 0 = nobody has asked
-	Array    *ArrayStatus   `json:"array,omitempty"`      // nil unless the job is an array
-	Worst    *WorstPair     `json:"worst_pair,omitempty"` // of its nodes, at the latest START; nil of one node, and of more than 128
-	Rounds   []Round        `json:"rounds"`               // floods so far, at most the last 64
-	Outputs  []RankOutput   `json:"outputs,omitempty"`    // of ranks that ended
-	Warnings []string       `json:"warnings,omitempty"`   // at most 100
-	Damaged  []string       `json:"damaged,omitempty"`    // what the disk of its origin lost of it, as far as that was noticed
-	Broken   string         `json:"broken,omitempty"`     // nothing is known of it from some point on, since its journal is damaged: how
-	Staged   Staged         `json:"staged"`
-	Moving   *Moving        `json:"moving,omitempty"` // files of the job that are on their way now; nil = none
+	Workers []WorkerStatus `json:"workers"` // by rank; of the attempt that counts
+	Shape
+	Array    *ArrayStatus `json:"array,omitempty"`      // nil unless the job is an array
+	Worst    *WorstPair   `json:"worst_pair,omitempty"` // of its nodes, at the latest START; nil of one node, and of more than 128
+	Rounds   []Round      `json:"rounds"`               // floods so far, at most the last 64
+	Outputs  []RankOutput `json:"outputs,omitempty"`    // of ranks that ended
+	Warnings []string     `json:"warnings,omitempty"`   // at most 100
+	Damaged  []string     `json:"damaged,omitempty"`    // what the disk of its origin lost of it, as far as that was noticed
+	Broken   string       `json:"broken,omitempty"`     // nothing is known of it from some point on, since its journal is damaged: how
+	Staged   Staged       `json:"staged"`
+	Moving   *Moving      `json:"moving,omitempty"` // files of the job that are on their way now; nil = none
 	AtOrigin
 
 	// Size is how many bytes of results the origin keeps: what the workers wrote,
@@ -86,6 +87,34 @@ type Status struct {
 	// LastKnown is set when the origin could not be asked and a participant
 	// answers from its record.
 	LastKnown bool `json:"last_known,omitempty"`
+}
+
+// Shape is how many workers a job has, and is to have.
+type Shape struct {
+	Asked  int           `json:"asked,omitempty"`  // how many were asked for last while it ran; 0 = nobody has asked
+	Groups []GroupStatus `json:"groups,omitempty"` // in the order of its file
+}
+
+// GroupStatus is a group of a job.
+type GroupStatus struct {
+	Name    string `json:"name"`
+	Min     int    `json:"min"` // workers, as submitted
+	Max     int    `json:"max"`
+	Workers int    `json:"workers,omitempty"` // chosen with the nodes; 0 = that is still to come
+}
+
+// AsSubmitted is the job with as many workers in each of its groups as were asked for: how many there are is
+// chosen anew when it is submitted again.
+func (s *Status) AsSubmitted() Spec {
+	spec := s.Spec
+	spec.Groups = slices.Clone(spec.Groups)
+	for i := range min(len(spec.Groups), len(s.Groups)) {
+		spec.Groups[i].Min, spec.Groups[i].Max = s.Groups[i].Min, s.Groups[i].Max
+	}
+	if len(spec.Groups) > 0 {
+		spec.Min, spec.Max = spec.Topology.Least(), spec.Topology.Most()
+	}
+	return spec
 }
 
 // InOrder orders a list of jobs, for slices.SortFunc: those that have not ended

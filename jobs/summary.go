@@ -53,9 +53,9 @@ type WorkerCount struct {
 // Summary returns what lists tell of the job.
 func (s *Status) Summary() Summary {
 	m := Summary{
-		ID: s.ID, Origin: s.Origin, Name: s.Spec.Name, Args: cutArgs(s.Spec.Args), State: s.State, Reason: s.Reason, ExitCode: s.ExitCode,
+		ID: s.ID, Origin: s.Origin, Name: s.Spec.Name, Args: cutArgs(s.Spec.Command()), State: s.State, Reason: s.Reason, ExitCode: s.ExitCode,
 		Submitted: s.Submitted, Started: s.Started, Ended: s.Ended,
-		Min: s.Spec.Min, Max: s.Spec.Max, Rigid: s.Spec.Rigid(), Wanted: s.Spec.Workers(), Array: s.Array,
+		Min: s.Spec.Min, Max: s.Spec.Max, Rigid: s.Spec.FixedSize(), Wanted: s.Spec.Workers(), Array: s.Array,
 		Size: s.Size, Forgotten: s.Forgotten, Brief: s.Brief, LastKnown: s.LastKnown,
 	}
 	if len(s.Damaged) > 0 {
@@ -101,8 +101,8 @@ const MaxPastName = 48
 // Title is the name of a job, or the beginning of its command.
 func (s *Spec) Title() string {
 	name := s.Name
-	if name == "" && len(s.Args) > 0 {
-		args := slices.Clone(s.Args[:min(len(s.Args), MaxPastName)])
+	if command := s.Command(); name == "" && len(command) > 0 {
+		args := slices.Clone(command[:min(len(command), MaxPastName)])
 		args[0] = args[0][strings.LastIndexByte(args[0], '/')+1:]
 		name = strings.Join(args, " ")
 	}

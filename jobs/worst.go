@@ -19,6 +19,14 @@ type WorstPair struct {
 	// Estimated is set where the round trip was worked out from the places of
 	// the nodes, not measured.
 	Estimated bool `json:"estimated,omitempty"`
+	// Links has the worst pair of each link that bounds round trips, as far as it has two nodes.
+	Links []LinkPair `json:"links,omitempty"`
+}
+
+// LinkPair is the two nodes that are farthest apart of those between which a link of the job rules.
+type LinkPair struct {
+	Link string `json:"link"`
+	WorstPair
 }
 
 // Label names a node for people: its name, and its short ID.

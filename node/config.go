@@ -86,6 +86,7 @@ type Owner struct {
 
 	Labels  map[string]string // told to others, see vicinity.CheckLabels
 	GPUs    int               // 0 = those that the machine reports; negative = none
+	Speeds  vicinity.Speeds   // 0 of one = what the machine reports, and of the power what is measured
 	Changes []string          // to what the owner allows, see jobs.Limits.Change; kept for later starts
 }
 
@@ -99,7 +100,7 @@ type Seams struct {
 	Journal   journal.Journal
 	Store     transfer.PinStore
 	Rand      *rand.Rand
-	Offline   bool // no unix socket and no page: tests call Service directly; nor is its disk looked at
+	Offline   bool // no unix socket and no page: tests call Service directly; nor is its disk looked at, and its speeds are the owner's
 }
 
 // DefaultState returns the state directory that is used if none is named:

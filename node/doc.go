@@ -37,5 +37,6 @@
 //	jobs/          their output
 //	cache/         chunks of input and output files
 //	work/          directories of running workers; or work-at: where they are
+//	power          how fast a core is, as it was measured
 //	lock           held while a node uses the directory
 package node

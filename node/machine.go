@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"zorilla/node/gossip"
+	"zorilla/node/speed"
+	"zorilla/vicinity"
 )
 
 // findProcesses returns how many processes and threads workers may have together, so
@@ -104,4 +110,75 @@ func awaitMove(ctx context.Context, addrs func() ([]netip.Addr, error), told fun
 		missed++
 	}
 	return ErrMoved
+}
+
+// speeds are what a node finds out of its machine, and says.
+type speeds struct {
+	known vicinity.Speeds // at the start
+	meter *speed.Meter    // nil = the power is not measured
+	said  *gossip.Said
+	log   zerolog.Logger
+}
+
+// findSpeeds finds how fast the machine is, as its owner says, else as it reports, and what was
+// measured in an earlier run.
+func findSpeeds(owner vicinity.Speeds, listen string, meter *speed.Meter) vicinity.Speeds {
+	s := owner
+	s.Clock = cmp.Or(s.Clock, speed.Clock(meter.Root))
+	s.Power = cmp.Or(s.Power, meter.Kept())
+	if s.Bandwidth == 0 {
+		s.Bandwidth = speed.Bandwidth(meter.Root, speed.Facing(meter.Root, listen, interfaces()))
+	}
+	return s
+}
+
+// measure has the power measured, unless it is known, and calls found with what self says then.
+func (s *speeds) measure(ctx context.Context, self func() vicinity.Member, found func(vicinity.Member)) error {
+	s.check(s.known, self())
+	if s.meter == nil || s.known.Power > 0 {
+		return nil
+	}
+	power, err := s.meter.Await(ctx)
+	if power == 0 {
+		return nil
+	}
+	if err != nil {
+		s.log.Warn().Err(err).Msg("the next start measures again")
+	}
+	s.log.Info().Int64("power", power).Msg("a core of this machine was measured")
+	now := s.known
+	now.Power = power
+	if err := s.said.SetSpeeds(now); err != nil {
+		return err
+	}
+	s.check(now, self())
+	found(self())
+	return nil
+}
+
+// check warns if others do not hear of these speeds.
+func (s *speeds) check(now vicinity.Speeds, self vicinity.Member) {
+	if self.Speeds != now {
+		s.log.Warn().Msg("labels and addresses leave no room for clock, power and bandwidth, " +
+			"so that no node hears of them: give the node fewer labels, or shorter ones")
+	}
+}
+
+// interfaces lists the machine's; none if the system does not say.
+func interfaces() (list []speed.Interface) {
+	all, _ := net.Interfaces()
+	for i := range all {
+		addrs, err := all[i].Addrs()
+		if err != nil {
+			continue
+		}
+		one := speed.Interface{Name: all[i].Name}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				one.Addrs = append(one.Addrs, p)
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/jobs/gpu"
 	"zorilla/jobs/ports"
@@ -23,7 +24,7 @@ import (
 )
 
 // ProtocolVersion is what nodes tell each other of what they speak.
-const ProtocolVersion = 7
+const ProtocolVersion = jobs.CurrentVersion
 
 // Node is one node. Make it with New; it works while Run does.
 type Node struct {
@@ -36,6 +37,7 @@ type Node struct {
 	started  time.Time
 	owner    *owner
 	gpus     gpu.Machine
+	speeds   speeds
 	work     workDir
 	users    *users.Block // of jobs; nil = none
 	ports    *ports.Book  // of workers; nil = none
@@ -188,7 +190,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	front := newGroup(ctx)
 	defer front.stop(nil)
-	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch, n.watchAddresses)
+	front.run(n.jobs.Run, n.net.twins.watch, n.service.watchTraffic, n.service.memberService.self.watch, n.watchAddresses, n.findPower)
 	empty := make(chan struct{})
 	front.run(func(ctx context.Context) error { return n.service.awaitDrained(ctx, empty) })
 	if err := n.serveClients(front, page, lock); err != nil {

@@ -34,7 +34,8 @@ type memberService struct {
 // Node describes the node.
 func (s *memberService) Node(context.Context) (api.NodeInfo, error) {
 	info := s.self.info()
-	info.Cluster = s.clusters.of(s.net.near)[info.ID]
+	clusters, _ := s.clusters.of(s.net.near)
+	info.Cluster = clusters[info.ID]
 	results := s.self.jobs.Results()
 	info.Results = &results
 	info.Started, info.Release, info.StateDir, info.Traffic = s.started, Release, s.stateDir, s.recent.fill(time.Now(), s.net.traffic())
@@ -57,7 +58,8 @@ func (s *memberService) Nodes(ctx context.Context) ([]api.NodeInfo, error) {
 	for _, l := range self.Links {
 		kinds[l.ID] = l.Kind
 	}
-	clusters := s.clusters.of(s.net.near)
+	clusters, far := s.clusters.of(s.net.near)
+	self.Distances = far
 	list := []api.NodeInfo{}
 	for _, m := range s.net.overlay.Members() {
 		if m.ID == self.ID {

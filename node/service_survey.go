@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/node/api"
 	"zorilla/node/usage"
 	"zorilla/vicinity"
@@ -18,6 +20,8 @@ const (
 	surveyBelieved = 30 * time.Second // what one has told is not known any more then
 	maxTold        = 64               // links that a member is believed to have
 	clusterAgain   = 5 * time.Second  // clusters are found anew no sooner: it takes the square of the members
+	maxFar         = 24               // clusters whose distances are told, the nearest
+	maxPairs       = 4                // members of each that are looked at for that
 )
 
 // memberStats remembers what members have told of their load and links.
@@ -161,20 +165,56 @@ type clusters struct {
 	mu    sync.Mutex // guards what follows
 	found time.Time
 	names map[vicinity.ID]string
+	far   []api.Distance
 }
 
-// of returns the name of each member's cluster, at most clusterAgain old.
-func (c *clusters) of(table *vicinity.Table) map[vicinity.ID]string {
+// of returns the name of each member's cluster, and the distances of clusters, at most
+// clusterAgain old.
+func (c *clusters) of(table *vicinity.Table) (names map[vicinity.ID]string, far []api.Distance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.names != nil && time.Since(c.found) < clusterAgain {
-		return c.names
+		return c.names, c.far
 	}
 	c.names, c.found = map[vicinity.ID]string{}, time.Now()
-	for _, cluster := range table.Clusters() {
+	list := table.Clusters()
+	for _, cluster := range list {
 		for _, id := range cluster.Members {
 			c.names[id] = cluster.Name
 		}
 	}
-	return c.names
+	c.far = distances(list[:min(len(list), maxFar)], table.Distance)
+	return c.names, c.far
+}
+
+// distances returns the median distances within and between clusters.
+func distances(list []vicinity.Cluster, distance func(a, b vicinity.ID) (time.Duration, bool)) (far []api.Distance) {
+	for i, a := range list {
+		for k, b := range list[:i+1] {
+			var some []time.Duration
+			for x, from := range spread(a.Members) {
+				for y, to := range spread(b.Members) {
+					if d, ok := distance(from, to); ok && (i != k || x > y) {
+						some = append(some, d)
+					}
+				}
+			}
+			if slices.Sort(some); len(some) > 0 {
+				far = append(far, api.Distance{From: a.Name, To: b.Name, RTT: codec.Duration(some[len(some)/2])})
+			}
+		}
+	}
+	return far
+}
+
+// spread returns at most maxPairs of a list, from all over it.
+func spread(ids []vicinity.ID) []vicinity.ID {
+	if len(ids) <= maxPairs {
+		return ids
+	}
+	some := make([]vicinity.ID, maxPairs)
+	for i := range some {
+		some[i] = ids[i*len(ids)/maxPairs]
+	}
+	return some
 }

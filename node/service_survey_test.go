@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,5 +104,36 @@ func TestOneMeasurementForEachAsker(t *testing.T) {
 	}
 	if _, ok := turns.acquire("a"); ok {
 		t.Error("more than there may be in all")
+	}
+}
+
+// Of large clusters some pairs tell how far they are apart; of one node there is no distance within.
+func TestDistancesOfClusters(t *testing.T) {
+	id := func(cluster, i int) vicinity.ID { return vicinity.ID(fmt.Sprintf("z%d-%d", cluster, i)) }
+	list := make([]vicinity.Cluster, 3)
+	for c, n := range []int{50, 3, 1} {
+		list[c].Name = fmt.Sprint("c", c)
+		for i := range n {
+			list[c].Members = append(list[c].Members, id(c, i))
+		}
+	}
+	asked := 0
+	far := distances(list, func(a, b vicinity.ID) (time.Duration, bool) {
+		asked++
+		x, y := int(a[1]-'0'), int(b[1]-'0')
+		if b == id(1, 2) || a == id(1, 2) {
+			return time.Hour, true // one pair of several is out of order
+		}
+		return time.Duration(10*(x-y)+1) * time.Millisecond, x < 2 || y < 1
+	})
+	got := ""
+	for _, d := range far {
+		got += fmt.Sprintf("%s-%s %v, ", d.From, d.To, d.RTT)
+	}
+	if want := "c0-c0 1ms, c1-c0 11ms, c1-c1 1h0m0s, c2-c0 21ms, c2-c1 1h0m0s, "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if most := 6 * maxPairs * maxPairs; asked > most {
+		t.Errorf("%d pairs were looked at, want at most %d", asked, most)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"zorilla/jobs/process"
 	"zorilla/node/api"
 	"zorilla/node/gossip"
+	"zorilla/node/speed"
 	"zorilla/node/trust"
 	"zorilla/node/web"
 	"zorilla/transfer"
@@ -123,8 +124,9 @@ func (n *Node) startNetwork(g *group, sockets *gossip.Sockets, seeds []string) (
 	if err != nil {
 		return nil, err
 	}
+	self := n.member(n.cfg.Seams.Runner)
 	n.net, err = newNetwork(gossip.Config{
-		Self: n.member(n.cfg.Seams.Runner), Creds: n.creds, Net: n.cfg.Seams.Net,
+		Self: self, Said: n.speeds.said, Creds: n.creds, Net: n.cfg.Seams.Net,
 		Sockets: sockets, Listen: n.cfg.Listen, Advertise: n.cfg.Advertise, Seeds: append(seeds, n.state.loadPeers()...),
 		Beacons: true, Log: n.log,
 	}, n.cfg.Seams.Rand, n.cfg.Seams.Overlay, n.state)
@@ -224,7 +226,27 @@ func (n *Node) member(runner agent.Runner) vicinity.Member {
 	if n.cfg.Owner.GPUs > 0 {
 		m.GPUs = n.cfg.Owner.GPUs
 	}
+	n.findSpeeds()
+	m.Speeds = n.speeds.known
 	return m
+}
+
+// findSpeeds finds how fast the machine is, as far as nothing has to be measured.
+func (n *Node) findSpeeds() {
+	n.speeds = speeds{known: n.cfg.Owner.Speeds, said: &gossip.Said{}, log: n.log}
+	if n.cfg.Seams.Offline {
+		return
+	}
+	n.speeds.meter = &speed.Meter{
+		Root: os.DirFS("/"), File: n.state.file("power"), Cores: runtime.NumCPU(),
+		Busy: func() bool { return n.jobs.Busy() > 0 }, Measure: speed.Measure,
+	}
+	n.speeds.known = findSpeeds(n.cfg.Owner.Speeds, n.cfg.Listen, n.speeds.meter)
+}
+
+// findPower has the power of the machine measured, for other nodes and this one's own claims.
+func (n *Node) findPower(ctx context.Context) error {
+	return n.speeds.measure(ctx, n.Self, n.jobs.Describe)
 }
 
 // memory is what there is for workers, as others are told.

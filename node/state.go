@@ -95,7 +95,7 @@ func (l *stateLock) renew() (again bool, err error) {
 
 // believed lists what a node reads in its state directory, of journal.db all that begins so.
 var believed = []string{"owner.json", "identity.key", "secret", "peers", "web-token", "zorilla.sock",
-	"client-token", "journal.db", "jobs", "cache", "work", "work-at", "lock"}
+	"client-token", "journal.db", "jobs", "cache", "work", "work-at", "power", "lock"}
 
 // check refuses a directory that somebody else has prepared, or can change: the node would have
 // that user's network, identity and settings.

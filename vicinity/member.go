@@ -54,10 +54,26 @@ type Member struct {
 	Platform string   `json:"platform"`           // GOOS/GOARCH
 	Enforces []string `json:"enforces,omitempty"` // what its sandbox really enforces: "landlock", "memory", ...
 	GPUs     int      `json:"gpus,omitempty"`
+	Speeds   Speeds   `json:"speeds,omitzero"`
 	// Labels are free words of the owner for free words, together at most
 	// MaxLabels bytes; see CheckLabels.
 	Labels  map[string]string `json:"labels,omitempty"`
 	Version int               `json:"version"` // protocol version
+}
+
+// Speeds is how fast a machine is; 0 = not known.
+type Speeds struct {
+	Clock     int64 `json:"clock,omitempty"`     // MHz, nominal: what a processor runs at for good
+	Power     int64 `json:"power,omitempty"`     // of a core, measured; 1000 = one of a server with 2.4 GHz
+	Bandwidth int64 `json:"bandwidth,omitempty"` // Mbit/s, of the interface to other nodes
+}
+
+// maxOfMachine is more than any machine has of each.
+const maxOfMachine = 1 << 30
+
+// Valid reports whether they can be those of a machine: none is negative or over 2^30.
+func (s Speeds) Valid() bool {
+	return min(s.Clock, s.Power, s.Bandwidth) >= 0 && max(s.Clock, s.Power, s.Bandwidth) <= maxOfMachine
 }
 
 // MaxLabels bounds a member's labels: their names and values, and two bytes for

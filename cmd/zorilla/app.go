@@ -14,6 +14,7 @@ import (
 
 	"zorilla/cmd/zorilla/columns"
 	"zorilla/cmd/zorilla/completion"
+	"zorilla/cmd/zorilla/jobfile"
 	"zorilla/cmd/zorilla/man"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
@@ -51,14 +52,14 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(con), submitCommand(con), attachCommand(con),
+			runCommand(con), submitCommand(con), checkCommand(con), attachCommand(con),
 			execCommand(con), rshCommand(con), allocCommand(con), leadCommand(),
 			psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
 			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), topCommand(con),
 			rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),
 			ownerCommand(con), pauseCommand(con), resumeCommand(con), cacheCommand(con),
-			completionCommand(con), completeCommand(con), configCommand(con), manCommand(con), versionCommand(con), helpCommand(),
+			completionCommand(), completeCommand(con), configCommand(con), manCommand(), versionCommand(con), helpCommand(),
 		},
 	}
 	for _, cmd := range app.Commands {
@@ -104,20 +105,24 @@ func optionsFirst(app *cli.App, args []string) []string {
 	return slices.Concat(args[:2], options, rest)
 }
 
-// ofScript adds the options that a job's script has for its submission.
-func ofScript(app *cli.App, args []string) ([]string, error) {
-	other := map[string]string{"run": "submit", "submit": "run"}
+// ofFiles adds what a job file says, and the options that a job's script has for its submission.
+func ofFiles(app *cli.App, args []string) ([]string, *jobfile.File, error) {
+	other := map[string]string{"run": "submit", "submit": "run", checkName: "submit"}
 	if len(args) < 3 || other[args[1]] == "" {
-		return args, nil
+		return args, nil, nil
 	}
-	merged, err := script.Merge(app.Command(args[1]), app.Command(other[args[1]]), args)
+	own, others := app.Command(args[1]), app.Command(other[args[1]])
+	merged, file, err := jobfile.Expand(own, others, args)
+	if err == nil {
+		merged, err = script.Merge(own, others, merged)
+	}
 	if err != nil {
 		err = &usageError{"zorilla " + args[1], err.Error()}
 	}
-	return merged, err
+	return merged, file, err
 }
 
-func completionCommand(con *console) *cli.Command {
+func completionCommand() *cli.Command {
 	return command(cli.Command{
 		Name:      "completion",
 		Usage:     "print what makes a shell complete commands, options, jobs and nodes",
@@ -130,13 +135,13 @@ zorilla completion fish >~/.config/fish/completions/zorilla.fish`,
 			if !ok || c.NArg() != 1 {
 				return usage(c, "which shell? want bash, zsh or fish")
 			}
-			_, err := io.WriteString(con.stdout, script)
+			_, err := io.WriteString(c.App.Writer, script)
 			return err
 		},
 	})
 }
 
-func manCommand(con *console) *cli.Command {
+func manCommand() *cli.Command {
 	return command(cli.Command{
 		Name:      "man",
 		Usage:     "print the manual page of all commands, or of one",
@@ -151,7 +156,7 @@ zorilla man >/usr/local/share/man/man1/zorilla.1`,
 					return usage(c, "want one command: 'zorilla help' lists them")
 				}
 			}
-			_, err := io.WriteString(con.stdout, man.Page(c.App, cmd))
+			_, err := io.WriteString(c.App.Writer, man.Page(c.App, cmd))
 			return err
 		},
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/jobfile"
 	"zorilla/cmd/zorilla/script"
 	"zorilla/jobs"
 	"zorilla/jobs/process"
@@ -21,7 +22,8 @@ import (
 func arrayFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: script.TrustOption,
-			Usage: "let the #ZORILLA lines of the script use options that only you may type otherwise: --on-end, --mount, files elsewhere"},
+			Usage: "let the job file, or the #ZORILLA lines of the script, use options that only you may type otherwise: --on-end, --mount, files elsewhere"},
+		&cli.BoolFlag{Name: jobfile.PrintOption, Usage: "print the job as a job file, with the options that are in force, instead of submitting it"},
 		&cli.StringFlag{Name: "a", Aliases: []string{"array"},
 			Usage: "run the command for each of `TASKS`, such as 1-10000%50 (at most 50 at once) or 1-9:2,12; its number is in ZORILLA_TASK_ID"},
 		&cli.StringFlag{Name: "each-line", Usage: "run the command for each line of `FILE` (- is standard input), which takes the place of {} or comes last"},

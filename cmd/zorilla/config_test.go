@@ -29,7 +29,10 @@ func TestEveryOptionMayStandInAFile(t *testing.T) {
 	for _, name := range []string{"cancel all", "cancel name", "resize release", "cache prune", "drain undo"} {
 		once[name] = true
 	}
-	once["run trust-script"], once["submit trust-script"], once["rerun as-submitted"] = true, true, true
+	for _, name := range []string{"run", "submit", "check"} {
+		once[name+" trust-script"], once[name+" print-file"] = true, true
+	}
+	once["rerun as-submitted"] = true
 	keys := 0 // of submissions, whichever commands make these
 	tried := 0
 	for _, cmd := range newApp(&console{}, nil).Commands {

@@ -303,6 +303,8 @@ func launch(spec *jobs.Spec, launcher string) error {
 		return nil
 	case !slices.Contains([]string{"mpirun", "mpiexec", "parallel"}, launcher):
 		return fmt.Errorf("%q: want mpirun, mpiexec or parallel", launcher)
+	case len(spec.Groups) > 0:
+		return fmt.Errorf("%s: groups run commands of their own, which it does not start", launcher)
 	case spec.Array != nil || spec.Replicas > 1 || spec.Min != spec.Max:
 		return fmt.Errorf("%s: is for jobs of a fixed number of ranks (-n N), without copies", launcher)
 	case spec.MPI:

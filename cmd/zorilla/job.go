@@ -29,7 +29,7 @@ func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "n", Aliases: []string{"np"}, Value: "1", DefaultText: "1",
 			Usage: "workers: `N` (all or nothing), or MIN..MAX to start with MIN and grow"},
-		&cli.IntFlag{Name: "c", Value: 1, Usage: "`SLOTS` (cores) for each worker"},
+		&cli.IntFlag{Name: "c", Aliases: []string{"slots"}, Value: 1, Usage: "`SLOTS` (cores) for each worker"},
 		&cli.StringFlag{Name: "mem", Usage: "memory limit of each worker: `SIZE` such as 200M or 2G"},
 		&cli.StringFlag{Name: "disk", Usage: "disk space for the files of each worker, and its limit: `SIZE`"},
 		&cli.StringFlag{Name: "max-output", DefaultText: "10G",
@@ -81,7 +81,7 @@ type request struct {
 	inputs []transfer.Input
 	typed  suggest.Job
 	lines  *os.File // of --each-line, if they came on standard input; has no name
-	told   string   // what is to be said before it is submitted
+	told   []string // what is to be said before it is submitted
 }
 
 // close lets go of the lines.
@@ -91,7 +91,7 @@ func (r *request) close() {
 	}
 }
 
-// requestOf reads a command line; stdin may have the lines of an array.
+// requestOf reads a command line, with what its job file says of groups; stdin may have the lines of an array.
 func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err error) {
 	r = &request{spec: jobs.Spec{
 		Key: c.String("key"), Name: c.String("J"), Args: args, Outputs: c.StringSlice("o"),
@@ -100,10 +100,17 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 		GPUs:   c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
 		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
-		Retries: c.Int("retries"), Failing: jobs.Failing{MaxFails: c.Int("max-fails")},
+		Failing: jobs.Failing{Retries: c.Int("retries"), MaxFails: c.Int("max-fails")},
 	}}
+	file := jobFile(c)
+	if file != nil {
+		r.spec.Topology = file.Topology
+	}
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
+	}
+	if len(args) == 0 { // of its groups
+		args = r.spec.Groups[0].Args
 	}
 	own, err := script.Read(args[0])
 	if err != nil {
@@ -114,12 +121,15 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 		return nil, err
 	}
 	if r.useScript(own); own != nil && r.spec.OnEnd != "" && own.Says("on-end", r.spec.OnEnd) { // whoever wrote the script may have meant ill
-		r.told = fmt.Sprintf("when it has ended this node runs, outside of the sandbox, as %s says: %s", own.Path, r.spec.OnEnd)
+		r.told = append(r.told, fmt.Sprintf("when it has ended this node runs, outside of the sandbox, as %s says: %s", own.Path, r.spec.OnEnd))
+	}
+	if file != nil {
+		r.told = append(r.told, file.Tells(r.spec.OnEnd)...)
 	}
 	if err := r.makeArray(c, stdin); err != nil {
 		return nil, usage(c, "%v", err)
 	}
-	if err := r.stageCommand(); err != nil {
+	if err := r.stageCommands(); err != nil {
 		return nil, err
 	}
 	if err := launch(&r.spec, c.String("launcher")); err != nil {
@@ -135,7 +145,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 
 // readOptions reads the options that are more than a word or a number.
 func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
-	if len(spec.Args) == 0 {
+	if len(spec.Args) == 0 && len(spec.Groups) == 0 { // groups have some, or the job file was refused
 		return fmt.Errorf("no command: put it after the options, as in '%s -n 4 -- ./prog'", c.Command.HelpName)
 	}
 	if c.IsSet("kill-on-bad-exit") {
@@ -234,50 +244,85 @@ func environment(args []string, lookup func(string) (string, bool)) (map[string]
 	return env, nil
 }
 
-// stageCommand adds the command to the inputs if it is a relative path with a
-// slash, and names it as the worker finds it.
-func (r *request) stageCommand() error {
-	command := r.spec.Args[0]
+// stageCommands adds the commands of the job and of its groups to the inputs.
+func (r *request) stageCommands() (err error) {
+	if len(r.spec.Args) > 0 {
+		if r.spec.Args, err = r.stage(r.spec.Args); err != nil {
+			return err
+		}
+	}
+	r.spec.Groups = slices.Clone(r.spec.Groups)
+	for i := range r.spec.Groups {
+		if g := &r.spec.Groups[i]; len(g.Args) > 0 {
+			if g.Args, err = r.stage(g.Args); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stage adds a command to the inputs if it is a relative path with a slash, and names it as the worker
+// finds it.
+func (r *request) stage(args []string) ([]string, error) {
+	command := args[0]
 	if filepath.IsAbs(command) || !strings.Contains(command, "/") {
-		return nil
+		return args, nil
 	}
 	info, err := os.Stat(command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &codedError{fmt.Errorf("command %s does not exist: a path with a slash is a file of this machine, "+
+		return nil, &codedError{fmt.Errorf("command %s does not exist: a path with a slash is a file of this machine, "+
 			"a bare name is looked up on the worker's",
 			command), 127}
 	case err != nil:
-		return fmt.Errorf("command: %w", err)
+		return nil, fmt.Errorf("command: %w", err)
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return &codedError{fmt.Errorf("command %s is not an executable file: try chmod +x", command), 126}
+		return nil, &codedError{fmt.Errorf("command %s is not an executable file: try chmod +x", command), 126}
 	}
 	in := transfer.Input{Path: command}
 	switch {
 	case !filepath.IsLocal(command):
 		in.Name = path.Base(command)
-		r.spec.Args = append([]string{"./" + in.Name}, r.spec.Args[1:]...)
+		args = append([]string{"./" + in.Name}, args[1:]...)
 	case strings.Contains(command, ".."): // what stands before it need not exist there
-		r.spec.Args = append([]string{"./" + filepath.Clean(command)}, r.spec.Args[1:]...)
+		args = append([]string{"./" + filepath.Clean(command)}, args[1:]...)
 	}
-	r.inputs = append(r.inputs, in)
-	return nil
+	if !slices.Contains(r.inputs, in) { // groups may have one command
+		r.inputs = append(r.inputs, in)
+	}
+	return args, nil
 }
 
-// hintCommand reports a program in the current directory that a bare name
-// does not mean, and what else there is to say of the command.
-func hintCommand(con *console, r *request) {
-	if text := suggest.Command(r.spec.Args[0]); text != "" {
-		con.say("warning: %s", text)
+// hint reports a program in the current directory that a bare name does not mean, and what else
+// there is to say of the job; if it is unseen how it ends, what would be said then, too.
+func (r *request) hint(con *console, unseen bool) {
+	commands := [][]string{r.spec.Args}
+	for _, g := range r.spec.Groups {
+		commands = append(commands, g.Args)
 	}
-	for _, text := range suggest.Environments(r.typed) {
-		con.say("hint: %s", text)
+	for _, args := range commands {
+		if len(args) == 0 {
+			continue
+		}
+		if text := suggest.Command(args[0]); text != "" {
+			con.say("warning: %s", text)
+		}
 	}
-	if text := suggest.Columns(r.spec.Args); text != "" && r.spec.Array != nil && r.spec.Array.Lines {
-		con.say("hint: %s", text)
+	hints := suggest.Environments(r.typed)
+	if r.spec.Array != nil && r.spec.Array.Lines {
+		hints = append(hints, suggest.Columns(r.spec.Args))
 	}
-	if r.told != "" {
-		con.say("%s", r.told)
+	if unseen {
+		hints = append(append(hints, suggest.NotSent(r.typed)...), suggest.Time(r.typed.Time))
+	}
+	for _, text := range hints {
+		if text != "" {
+			con.say("hint: %s", text)
+		}
+	}
+	for _, text := range r.told {
+		con.say("%s", text)
 	}
 }
 
@@ -285,7 +330,7 @@ func hintCommand(con *console, r *request) {
 // named, and has its interpreter run it where it is not found by itself.
 func (r *request) useScript(s *script.Script) {
 	switch {
-	case s == nil:
+	case s == nil || len(r.spec.Args) == 0:
 	case s.Executable && !strings.Contains(s.Path, "/"):
 		r.spec.Args = append([]string{"./" + s.Path}, r.spec.Args[1:]...)
 	case !s.Executable || filepath.IsAbs(s.Path):

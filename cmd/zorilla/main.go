@@ -39,9 +39,10 @@ func run(ctx context.Context, con *console, start startNode, args []string) int 
 		args = slices.Concat([]string{"zorilla", "rsh"}, args[1:])
 	}
 	app := newApp(con, start)
-	args, err := ofScript(app, optionsFirst(app, args))
+	args, file, err := ofFiles(app, optionsFirst(app, args))
 	if err == nil {
-		err = app.RunContext(ctx, args)
+		app.Metadata = map[string]any{jobFileName: file}
+		err = blameFile(file, app.RunContext(ctx, args))
 	}
 	if err == nil {
 		return 0

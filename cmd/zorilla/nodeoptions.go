@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/internal/owned"
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node"
 	"zorilla/vicinity"
@@ -27,7 +28,6 @@ type nodeOptions struct {
 	Name, Site             string
 	Listen, Advertise, Web string
 	WebInsecure            bool
-	Slots                  int
 	RunAs                  string // user name or number, or FIRST-LAST; "" = users.Default if root, else oneself
 	NodeLimit, OrphanLimit time.Duration
 	Pin                    bool
@@ -37,10 +37,17 @@ type nodeOptions struct {
 	KeepFree               int64 // bytes; 0 = as usual; negative = nothing
 	Labels                 map[string]string
 	Require                string   // one of node.Requirements
-	GPUs                   int      // 0 = those that the machine reports; negative = none
 	Changes                []string // to what the owner allows
 	Verbose                bool
 	Log                    io.Writer
+	lent
+}
+
+// lent is what the machine has, as its owner says; 0 = what it reports.
+type lent struct {
+	Slots  int
+	GPUs   int // negative = none
+	Speeds vicinity.Speeds
 }
 
 // optionsOf reads the command line of a node that logs to log.
@@ -49,7 +56,7 @@ func optionsOf(c *cli.Context, log io.Writer) (nodeOptions, error) {
 		State: c.String("state-dir"), Work: c.String("work"), Join: commas(c.StringSlice("join")), Secret: c.String("secret"),
 		Name: c.String("name"), Site: c.String("site"),
 		Listen: c.String("listen"), Advertise: c.String("advertise"), Web: c.String("web"), WebInsecure: c.Bool("web-insecure"),
-		Slots: c.Int("slots"), RunAs: c.String("run-as"), Require: c.String("require-sandbox"),
+		lent: lent{Slots: c.Int("slots")}, RunAs: c.String("run-as"), Require: c.String("require-sandbox"),
 		NodeLimit: c.Duration("node-limit"), OrphanLimit: c.Duration("orphan-limit"), Pin: c.Bool("pin"),
 		Verbose: c.Bool("v"), Log: log,
 	}
@@ -157,6 +164,9 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 			o.GPUs = -1 // the node's word for none
 		}
 	}
+	if err := speedOptions(c, &o.Speeds); err != nil {
+		return usage(c, "%v", err)
+	}
 	var check jobs.Limits
 	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network", "upload-limit"} {
 		if !c.IsSet(name) {
@@ -187,6 +197,27 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 			return usage(c, "--%s: %v", name, errors.Unwrap(err))
 		}
 		o.Changes = append(o.Changes, change)
+	}
+	return nil
+}
+
+// maxPower is what --power accepts at most: a thousand such cores in one.
+const maxPower = 1_000_000
+
+// speedOptions reads what the owner says of the speed of the machine; 0 = nothing.
+func speedOptions(c *cli.Context, s *vicinity.Speeds) (err error) {
+	if text := c.String("clock"); c.IsSet("clock") {
+		if s.Clock, err = units.ParseClock(text); err != nil {
+			return fmt.Errorf("--clock %s: %w", text, err)
+		}
+	}
+	if s.Power = int64(c.Int("power")); c.IsSet("power") && (s.Power < 1 || s.Power > maxPower) {
+		return fmt.Errorf("--power %d: want 1 to %d (1000 = a core of a server with 2.4 GHz)", s.Power, maxPower)
+	}
+	if text := c.String("bandwidth"); c.IsSet("bandwidth") {
+		if s.Bandwidth, err = units.ParseBandwidth(text); err != nil {
+			return fmt.Errorf("--bandwidth %s: %w", text, err)
+		}
 	}
 	return nil
 }

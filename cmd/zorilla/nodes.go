@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/offers"
 	"zorilla/internal/units"
 	"zorilla/node/api"
 )
@@ -33,19 +34,29 @@ to each other, as found from round trips; STATE which nodes are draining or
 paused by their owners, cannot start workers ("broken", with the cause), or are
 reached by TCP alone ("no UDP") or with small packets only, if any are.
 
-zorilla nodes --wide              with GPUs, labels, platform and addresses
+zorilla nodes --wide              with GPUs, clock, power, network, labels,
+                                  platform and addresses
+zorilla nodes --offers            what they offer, in the words of job files:
+                                  nodes of a cluster that are alike together
 zorilla nodes -v                  and what the node that is asked has counted,
                                   ! where bad messages came in the last ten minutes
 zorilla nodes --json | jq '.[].name'`,
 		Flags: []cli.Flag{
 			jsonFlag(),
 			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "print all columns, and names in full"},
+			&cli.BoolFlag{Name: "offers", Usage: "print what the nodes offer, like ones of a cluster together, as TOML"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the counters of the node that is asked, too"},
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
+			if c.Bool("offers") && (c.Bool("json") || c.Bool("wide") || c.Bool("verbose")) {
+				return usage(c, "--offers goes with neither --json, --wide nor --verbose")
+			}
 			nodes, err := client.Survey(c.Context)
 			if err != nil {
 				return err
+			}
+			if c.Bool("offers") {
+				return offers.Write(con.stdout, nodes)
 			}
 			if c.Bool("json") {
 				for i := range nodes {
@@ -75,7 +86,7 @@ const (
 func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 	head := []string{"ID", "NAME", "SITE", "RTT", "MIB/S", "LINK", "BUSY", "CLUSTER", "MEMORY"}
 	if wide {
-		head = append(head, "GPUS", "LABELS", "PLATFORM", "ADDRESS")
+		head = append(head, "CLOCK", "POWER", "NETWORK", "GPUS", "LABELS", "PLATFORM", "ADDRESS")
 	}
 	states := slices.ContainsFunc(nodes, func(n api.NodeInfo) bool { return n.State != "" || n.Way != api.Way{} })
 	if states {
@@ -97,6 +108,7 @@ func nodeTable(nodes []api.NodeInfo, wide bool) [][]string {
 			n.ID.Short(), n.Name, n.Site, columns.RTT(time.Duration(n.RTT)), speeds(n.Bandwidth), link, busy, named[n.Cluster], units.Bytes(n.Memory),
 		}
 		if wide {
+			row = append(row, columns.Speeds(n.Speeds)...)
 			row = append(row, n.GPUText(), labels(n.Labels), n.Platform, strings.Join(n.Addrs, " "))
 		} else {
 			row[1], row[2], row[7] = columns.Cut(n.Name, nameWidth), columns.Cut(n.Site, labelWidth), columns.Cut(row[7], labelWidth)

@@ -38,7 +38,7 @@ func runNode(ctx context.Context, o nodeOptions, ready func(s api.Service, first
 		State: o.State, Work: o.Work,
 		Owner: node.Owner{
 			Name: o.Name, Site: o.Site, Labels: o.Labels,
-			Slots: o.Slots, GPUs: o.GPUs, Pin: o.Pin, Changes: o.Changes,
+			Slots: o.Slots, GPUs: o.GPUs, Speeds: o.Speeds, Pin: o.Pin, Changes: o.Changes,
 			RunAs: runAs, Users: numbers, Require: o.Require,
 			NodeLimit: o.NodeLimit, OrphanLimit: o.OrphanLimit,
 			KeepFor: o.KeepFor, KeepOutputs: o.KeepOutputs, KeepFree: o.KeepFree, Cache: o.Cache,

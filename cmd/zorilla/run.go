@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/jobfile"
 	"zorilla/cmd/zorilla/suggest"
 	"zorilla/node/api"
 )
@@ -14,13 +15,14 @@ func runCommand(con *console) *cli.Command {
 		Name:      "run",
 		Category:  groupJobs,
 		Usage:     "run a program on many machines, as if it ran here",
-		UsageText: "zorilla run [options] [--] COMMAND [ARGUMENT...]",
+		UsageText: "zorilla run [options] [--] COMMAND [ARGUMENT...]\nzorilla run [options] FILE.toml [options] [-- ARGUMENT...]",
 		Description: `
 Streams output, waits, fetches the output files and ends with the job's exit code.
 The command is sent along if it is a relative path with a slash; a bare name or an
 absolute path is looked up on the worker's machine. In a shell loop that reads its
 own standard input, add --stdin none. A script may have options of its own, in lines
-that begin with #ZORILLA: see zorilla submit.
+that begin with #ZORILLA: see zorilla submit. FILE.toml is a job file, which has options,
+the command, and groups of workers with links between them; what is typed wins.
 
 zorilla run -n 6 -i data.txt -o 'part-*' -t 10m --mem 200M -- ./prog data.txt
 zorilla run -l -n 4 hostname
@@ -57,6 +59,9 @@ func runAction(con *console, c *cli.Context) error {
 	if err := followable(c, &r.spec); err != nil {
 		return err
 	}
+	if c.Bool(jobfile.PrintOption) {
+		return printFile(c, r)
+	}
 	from := c.String("stdin")
 	if r.spec.Array != nil {
 		from = "none"
@@ -69,7 +74,7 @@ func runAction(con *console, c *cli.Context) error {
 	return with(c, func(client *api.Client) error {
 		signals, stop := catchFatal()
 		defer stop()
-		hintCommand(con, r)
+		r.hint(con, false)
 		if !want.Force && !strings.Contains(want.Into, "%") {
 			for _, text := range suggest.InTheWay(r.typed, want.Into) {
 				con.say("warning: %s", text)

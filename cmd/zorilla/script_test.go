@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"zorilla/jobs/process"
+	"zorilla/node"
 	"zorilla/node/api"
 	"zorilla/node/api/apitest"
 )
@@ -145,6 +146,7 @@ type fakeNode struct {
 func newFakeNode(state string) *fakeNode {
 	f := &fakeNode{Fake: apitest.New(), state: state}
 	f.Fake.OnSubmit = f.work
+	f.Fake.Members[0].Version = node.ProtocolVersion
 	there := f.Fake.Members[0]
 	there.ID, there.Name, there.Site, there.Self, there.RTT, there.Neighbour = "zabcdefghijklmnopqrstuvwxyz", "there", "", false, 1_500_000, "near"
 	f.Fake.Members = append(f.Fake.Members, there)

@@ -13,6 +13,7 @@ import (
 	"zorilla/internal/sanitize"
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 	"zorilla/jobs/work"
 	"zorilla/node/api"
 )
@@ -97,7 +98,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Spec.Name != "" {
 		add("name", "%s", st.Spec.Name)
 	}
-	add("command", "%s", columns.Cut(strings.Join(st.Spec.Args, " "), 200))
+	add("command", "%s", columns.Cut(strings.Join(st.Spec.Command(), " "), 200))
 	add("state", "%s", st.State)
 	if st.LastKnown {
 		add("note", "last known: its origin cannot be reached")
@@ -125,6 +126,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	}
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))
+	}
+	for _, f := range described.Groups(&st) {
+		add(f.Key, "%s", f.Value)
 	}
 	if st.Worst != nil {
 		add("worst pair", "%s", st.Worst)
@@ -193,13 +197,17 @@ func seconds(s float64) string {
 // wish reports what a job asked for.
 func wish(spec jobs.Spec) string {
 	s := strconv.Itoa(spec.Max)
-	if !spec.Rigid() {
+	if spec.Min != spec.Max {
 		s = fmt.Sprintf("%d to %d", spec.Min, spec.Max)
 	}
 	if spec.Replicas > 1 {
 		s += fmt.Sprintf(" in %d copies", spec.Replicas)
 	}
-	s += fmt.Sprintf(", %s each", count(spec.Slots, "slot"))
+	if len(spec.Groups) > 0 {
+		s += " in " + count(len(spec.Groups), "group")
+	} else {
+		s += fmt.Sprintf(", %s each", count(spec.Slots, "slot"))
+	}
 	if spec.Memory > 0 {
 		s += ", " + units.Bytes(spec.Memory) + " each"
 	}
@@ -245,7 +253,7 @@ func stamp(t, now time.Time) string {
 func workerTable(st jobs.Status, disks bool) [][]string {
 	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {
-		attempt, rank := columns.None, strconv.Itoa(w.Rank)
+		attempt, rank := columns.None, described.Rank(&st.Spec, w.Rank)
 		if w.Attempt > 0 {
 			attempt = strconv.Itoa(w.Attempt)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/columns"
-	"zorilla/cmd/zorilla/suggest"
+	"zorilla/cmd/zorilla/jobfile"
 	"zorilla/jobs"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -18,7 +18,7 @@ func submitCommand(con *console) *cli.Command {
 		Name:      "submit",
 		Category:  groupJobs,
 		Usage:     "start a program on many machines and print the job's ID",
-		UsageText: "zorilla submit [options] [--] COMMAND [ARGUMENT...]",
+		UsageText: "zorilla submit [options] [--] COMMAND [ARGUMENT...]\nzorilla submit [options] FILE.toml [options] [-- ARGUMENT...]",
 		Description: `
 Takes the options of run, stages the inputs, prints the ID alone and returns. If
 the connection to the node breaks it tries again for two minutes, and the job is
@@ -36,9 +36,13 @@ wins over what it says; options that only run has are for run. Options that give
 of yours, such as --on-end, --mount, --into, or -i of a file elsewhere, are refused unless
 you type --trust-script before it.
 
+FILE.toml is a job file, which has the same and more, groups of workers among it, and is
+trusted as little; 'zorilla check FILE.toml' only looks at it.
+
 id=$(zorilla submit -n 2..16 -o 'out-*' -- ./prog data)
 zorilla wait $id && zorilla get $id
-zorilla submit -t 1h job.sh`,
+zorilla submit -t 1h job.sh
+zorilla submit job.toml -t 1h`,
 		Flags: append(append(jobFlags(), arrayFlags()...),
 			progressFlag(), jsonFlag(), &cli.BoolFlag{Name: "parsable", Hidden: true}), // what submit does anyway
 		Action: func(c *cli.Context) error {
@@ -53,13 +57,11 @@ zorilla submit -t 1h job.sh`,
 				return err
 			}
 			defer r.close()
+			if c.Bool(jobfile.PrintOption) {
+				return printFile(c, r)
+			}
 			return with(c, func(client *api.Client) error {
-				hintCommand(con, r)
-				for _, text := range append(suggest.NotSent(r.typed), suggest.Time(r.typed.Time)) {
-					if text != "" {
-						con.say("hint: %s", text)
-					}
-				}
+				r.hint(con, true)
 				return submitOnly(c, con, client, r.spec, r.inputs)
 			})
 		},

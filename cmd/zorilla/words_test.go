@@ -21,8 +21,9 @@ import (
 // whose outputs have a link, EVIL a script, STATE a state directory that others can write.
 // A new command must be here.
 var hostileLines = map[string][]string{
-	"run":     {"run EVIL", "run -q EVIL", "run -o * -- true", "run -o .* --into .ssh --force -- true"},
-	"submit":  {"submit EVIL", "submit -o .ssh -o * -- true"},
+	"check":   {"check EVIL.toml"},
+	"run":     {"run EVIL", "run -q EVIL", "run EVIL.toml", "run EVIL.toml -q -- --trust-script", "run -o * -- true", "run -o .* --into .ssh --force -- true"},
+	"submit":  {"submit EVIL", "submit EVIL.toml", "submit -- EVIL.toml", "submit -o .ssh -o * -- true"},
 	"attach":  {"attach PLAIN", "attach OWN", "attach THEIRS", "attach LINKED", "attach --force OWN", "attach --force --follow-output THEIRS", "attach --force --into . THEIRS", "attach --into .config/zorilla OWN"},
 	"wait":    {"wait --fetch OWN", "wait --fetch --force THEIRS", "wait --fetch --force --into . OWN", "wait --fetch LINKED", "wait --fetch PLAIN"},
 	"get":     {"get OWN", "get THEIRS", "get LINKED", "get --force OWN", "get --force THEIRS", "get --force --into . THEIRS * .*", "get --force --into .ssh OWN *", "get --force THEIRS .ssh .bash_login", "get --now OWN", "get PLAIN", "get --force PLAIN"},
@@ -108,7 +109,7 @@ func TestHostileWordsAtEveryCommand(t *testing.T) {
 				}
 				before, _ = f.Jobs(t.Context(), true)
 				if t.Failed() {
-					b, _ := os.ReadFile(script)
+					b, _ := os.ReadFile(args[len(args)-1])
 					t.Fatalf("that was: zorilla %q, script: %s", args, b)
 				}
 			}
@@ -173,16 +174,23 @@ func evilScripts(t *testing.T, dir, line string) (list []string) {
 	if !strings.Contains(line, "EVIL") {
 		return []string{"none"}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("PRIVATE KEY"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("PRIVATE KEY"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for i, words := range []string{"--on-end 'id >out'", "-i " + dir + "/key:k", "-i ..", "-i .bashrc", "-i .", "-o .bashrc --force", "--mount /home:ro", "--into / -e HOME", "--key k", "-e HOME", "--stdin " + dir + "/key", "--each-line " + dir + "/key", "--node " + dir} {
+	for i, evil := range []struct{ words, keys string }{
+		{"--on-end 'id >out'", "on-end = 'id >out'"}, {"-i " + dir + "/key:k", "input = '" + dir + "/key:k'"}, {"-i ..", "input = '..'"}, {"-i .bashrc", "i = ['.bashrc']"},
+		{"-i .", "input = '.'"}, {"-o .bashrc --force", "output = ['.bashrc']\nforce = true"}, {"--mount /home:ro", "mount = '/home:ro'"}, {"--into / -e HOME", "into = '/'"},
+		{"--key k", "key = 'k'"}, {"-e HOME", "env = ['A=1', 'HOME']"}, {"--stdin " + dir + "/key", "stdin = '" + dir + "/key'"}, {"--each-line " + dir + "/key", "each-line = '" + dir + "/key'"},
+		{"--node " + dir, "node = '" + dir + "'"}, {"--trust-script --on-end id", "trust-script = true\non-end = 'id'"}, {"--on-end id", "[[group]]\nname = 'a'\nn = 1\ncommand = ['../key']"},
+	} {
 		script := filepath.Join(dir, "scripts", fmt.Sprintf("evil%d.sh", i))
 		if err := os.MkdirAll(filepath.Dir(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(script, []byte("#!/bin/sh\n#ZORILLA "+words+"\ntrue\n"), 0o644); err != nil {
-			t.Fatal(err)
+		for name, text := range map[string]string{script: "#!/bin/sh\n#ZORILLA " + evil.words + "\ntrue\n", script + ".toml": "command = ['true']\n" + evil.keys + "\n"} {
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 		list = append(list, script)
 	}

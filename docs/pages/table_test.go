@@ -43,6 +43,19 @@ var listed = map[string]page{
 		"zorilla node --cache":           option,
 		"zorilla get JOB 'frames/*' log": shape,
 	}},
+	"docs/groups.md": {
+		given: "cp /bin/true islands; sed -n '/^# islands.toml/,/^```/p' $REPOSITORY/docs/groups.md | grep -v '```' >islands.toml; zorilla run true",
+		says:  map[string]string{"zorilla check islands.toml": `north +6\.\.8 +3 of 3 `},
+		not:   map[string]string{"zorilla run islands.toml": "it wants more slots than these hosts have: examples/mpi is tried by testnet/experiments/topology"},
+	},
+	"docs/job-files.md": {
+		says: map[string]string{
+			"zorilla check job.toml":                                          `- +2\.\.8 +3 of 3 `,
+			"zorilla run job.toml -n 4 -- more.txt":                           "rank 3 of 4: data.txt more.txt",
+			"zorilla submit -n 4 -i data.txt --print-file -- ./prog data.txt": `command = \["./prog", "data.txt"\]`,
+		},
+		not: map[string]string{"zorilla check FILE.toml": shape},
+	},
 	"docs/jobs.md": {
 		given: venv + "venv",
 		not: map[string]string{

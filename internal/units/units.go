@@ -200,3 +200,64 @@ func Count(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
+
+// ErrClock is the error of ParseClock.
+var ErrClock = errors.New("want a clock such as 2.4GHz, 800MHz or 2400 (MHz)")
+
+// ErrBandwidth is the error of ParseBandwidth.
+var ErrBandwidth = errors.New("want a bandwidth such as 1Gbit, 100Mbit or 1000 (Mbit/s)")
+
+// ParseClock reads the clock of a processor as people type it, in whole MHz from 1 to
+// 10^6: 2.4GHz, 800MHz, in any case, or a number of MHz.
+func ParseClock(s string) (mhz int64, err error) {
+	if n := thousands(s, "mhz", "ghz"); n > 0 {
+		return n, nil
+	}
+	return 0, ErrClock
+}
+
+// ParseBandwidth reads a bandwidth as people type it, in whole Mbit/s from 1 to 10^6:
+// 1Gbit, 100Mbit, in any case and also with /s, or a number of Mbit/s.
+func ParseBandwidth(s string) (mbit int64, err error) {
+	if strings.HasSuffix(s, "bit/s") {
+		s = strings.TrimSuffix(s, "/s")
+	}
+	if n := thousands(s, "mbit", "gbit"); n > 0 {
+		return n, nil
+	}
+	return 0, ErrBandwidth
+}
+
+// thousands reads a number with a unit, or with another of which one is a thousand, or
+// without; 0 = it is none that is whole, and from 1 to 10^6.
+func thousands(s, unit, kilo string) int64 {
+	s = strings.ToLower(s)
+	number, factor := s, 1.0
+	if rest, ok := strings.CutSuffix(s, kilo); ok {
+		number, factor = rest, 1000
+	} else if rest, ok := strings.CutSuffix(s, unit); ok {
+		number = rest
+	}
+	if number == "" || strings.Trim(number, "0123456789.") != "" {
+		return 0
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	whole := math.Round(n * factor)
+	if err != nil || math.Abs(n*factor-whole) > 1e-6 || !(whole >= 1 && whole <= 1e6) {
+		return 0
+	}
+	return int64(whole)
+}
+
+// Clock writes one, as ParseClock reads it: "2.4GHz", "800MHz".
+func Clock(mhz int64) string { return inThousands(mhz, "MHz", "GHz") }
+
+// Bandwidth writes one, as ParseBandwidth reads it: "1Gbit", "100Mbit".
+func Bandwidth(mbit int64) string { return inThousands(mbit, "Mbit", "Gbit") }
+
+func inThousands(n int64, unit, kilo string) string {
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + unit
+	}
+	return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) + kilo
+}

@@ -114,3 +114,25 @@ func TestParseRange(t *testing.T) {
 		}
 	}
 }
+
+func TestClocksAndBandwidths(t *testing.T) {
+	for s, want := range map[string]int64{"2.4GHz": 2400, "2.4ghz": 2400, "3GHz": 3000, "800MHz": 800, "2400": 2400, "2.0005GHz": 0, "1": 1, "1000GHz": 1_000_000,
+		"": 0, "GHz": 0, "0": 0, "-1GHz": 0, "+1GHz": 0, "2.4": 0, "2.4 GHz": 0, "2GHzGHz": 0, "1e3": 0, "2Hz": 0, "1001GHz": 0, "1.2.3GHz": 0, "InfGHz": 0, "2Gbit": 0} {
+		if n, err := units.ParseClock(s); n != want || (err == nil) != (want > 0) || err != nil && !errors.Is(err, units.ErrClock) {
+			t.Errorf("clock %q: got %d, %v, want %d", s, n, err, want)
+		}
+	}
+	for s, want := range map[string]int64{"1Gbit": 1000, "2.5gbit": 2500, "100Mbit": 100, "100Mbit/s": 100, "10Gbit/s": 10_000, "1000": 1000,
+		"": 0, "1000/s": 0, "1Gb": 0, "1GB": 0, "1Gbit/m": 0, "0Mbit": 0, "1kbit": 0, "1GHz": 0, "bit/s": 0} {
+		if n, err := units.ParseBandwidth(s); n != want || (err == nil) != (want > 0) || err != nil && !errors.Is(err, units.ErrBandwidth) {
+			t.Errorf("bandwidth %q: got %d, %v, want %d", s, n, err, want)
+		}
+	}
+	for n, want := range map[int64][2]string{1: {"1MHz", "1Mbit"}, 999: {"999MHz", "999Mbit"}, 1000: {"1GHz", "1Gbit"}, 2401: {"2.401GHz", "2.401Gbit"}, 100_000: {"100GHz", "100Gbit"}} {
+		clock, err1 := units.ParseClock(want[0])
+		bandwidth, err2 := units.ParseBandwidth(want[1])
+		if units.Clock(n) != want[0] || units.Bandwidth(n) != want[1] || clock != n || bandwidth != n || err1 != nil || err2 != nil {
+			t.Errorf("%d: %s, %s; read as %d, %v, %d, %v", n, units.Clock(n), units.Bandwidth(n), clock, err1, bandwidth, err2)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func (g *grid) taskFiles(i int, id jobs.ID) map[int]map[string]string {
 func TestTaskTriedAgainReplacesItsFiles(t *testing.T) {
 	bubble(t, 4, 2, func(t *testing.T, g *grid) {
 		const n = 100
-		spec := jobs.Spec{Args: []string{"leave"}, Min: 1, Max: 8, Retries: 1, Outputs: []string{"*"}, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}}
+		spec := jobs.Spec{Args: []string{"leave"}, Min: 1, Max: 8, Failing: jobs.Failing{Retries: 1}, Outputs: []string{"*"}, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: n, Step: 1}}}}
 		id := g.submit(0, spec)
 		done := func(k int) func(jobs.Status) bool {
 			return func(st jobs.Status) bool { return st.Array != nil && st.Array.Done >= k }

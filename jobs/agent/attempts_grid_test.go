@@ -89,7 +89,7 @@ func TestOutputOfTries(t *testing.T) {
 // is lost is told, too.
 func TestAttemptsOfCopiesAndLostNodes(t *testing.T) {
 	bubble(t, 2, 2, func(t *testing.T, g *grid) {
-		id := g.submit(0, jobs.Spec{Args: []string{"falter", "mute"}, Min: 2, Max: 2, Replicas: 2, Retries: 1})
+		id := g.submit(0, jobs.Spec{Args: []string{"falter", "mute"}, Min: 2, Max: 2, Replicas: 2, Failing: jobs.Failing{Retries: 1}})
 		if st := g.await(0, id, time.Minute, final); st.State != jobs.Failed || len(st.Earlier) != 1 {
 			t.Fatalf("%s: %s, earlier attempts %d", st.State, st.Reason, st.Earlier)
 		}
@@ -101,7 +101,7 @@ func TestAttemptsOfCopiesAndLostNodes(t *testing.T) {
 		}
 	})
 	bubble(t, 3, 1, func(t *testing.T, g *grid) {
-		id := g.submit(0, jobs.Spec{Args: []string{"tick", "40"}, Min: 2, Max: 2, Retries: 1})
+		id := g.submit(0, jobs.Spec{Args: []string{"tick", "40"}, Min: 2, Max: 2, Failing: jobs.Failing{Retries: 1}})
 		st := g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
 		time.Sleep(10 * time.Second)
 		for i := 1; i < 3; i++ {

@@ -46,7 +46,7 @@ func writeGoldenState(t *testing.T, dir string) {
 		ended(jobs.Spec{Name: "forgotten", Args: []string{"fail", "4"}, Min: 1, Max: 1})
 		time.Sleep(8 * 24 * time.Hour)
 		ended(jobs.Spec{Name: "kept", Key: "once", Args: []string{"keepsake", "hello"}, Min: 1, Max: 1, Outputs: []string{"left"}})
-		ended(jobs.Spec{Name: "retried", Args: []string{"fail", "7"}, Min: 3, Max: 3, Retries: 1})
+		ended(jobs.Spec{Name: "retried", Args: []string{"fail", "7"}, Min: 3, Max: 3, Failing: jobs.Failing{Retries: 1}})
 		array := numbered(5, "0.05")
 		array.Name = "array"
 		ended(array)

@@ -21,7 +21,7 @@ func vanish(_ context.Context, w *testnet.FakeWorker) int {
 
 func TestLostOutputsAreAFailure(t *testing.T) {
 	bubble(t, 2, 4, func(t *testing.T, g *grid) {
-		for _, spec := range []jobs.Spec{{Min: 2, Max: 2}, {Min: 1, Max: 2}, {Min: 1, Max: 2, Retries: 2}} {
+		for _, spec := range []jobs.Spec{{Min: 2, Max: 2}, {Min: 1, Max: 2}, {Min: 1, Max: 2, Failing: jobs.Failing{Retries: 2}}} {
 			spec.Args, spec.Outputs = []string{"vanish"}, []string{"out"}
 			st := g.await(0, g.submit(0, spec), time.Minute, final)
 			if st.State != jobs.Failed || st.ExitCode != 125 || !strings.Contains(st.Reason, "its outputs are lost: ") || strings.Contains(st.Reason, "\n") {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"zorilla/flood"
-	"zorilla/internal/codec"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
@@ -67,7 +66,7 @@ func (a around) Speed(id vicinity.ID) (s vicinity.Speed) {
 }
 
 func (a around) Flood(_ time.Time, radius int, ad wire.Advertisement) flood.Flood {
-	msg := codec.MustMarshal(ad)
+	msg := ad.Packed()
 	return a.Overlay.Flood(radius, append(a.sign(wire.SignatureDomain, msg), msg...))
 }
 

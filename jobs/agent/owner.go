@@ -5,6 +5,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/disk"
+	"zorilla/vicinity"
 )
 
 const (
@@ -27,6 +28,13 @@ func (s *Service) SetLimits(l jobs.Limits) {
 	s.loop.Call(func() {
 		s.core.Limit(l)
 	})
+	s.loop.Notify()
+}
+
+// Describe says what this node is like from now on, for conditions of jobs; its ID, slots,
+// memory and GPUs stay.
+func (s *Service) Describe(self vicinity.Member) {
+	s.loop.Call(func() { s.core.Claims.Describe(self) })
 	s.loop.Notify()
 }
 

@@ -73,7 +73,7 @@ func TestMoreOutputThanIsAllowed(t *testing.T) {
 						g.node(i).start()
 					}
 				}
-				spec := jobs.Spec{Args: c.args, Min: 2, Max: 3, Retries: 5, Failing: jobs.Failing{MaxOutput: c.limit}}
+				spec := jobs.Spec{Args: c.args, Min: 2, Max: 3, Failing: jobs.Failing{Retries: 5, MaxOutput: c.limit}}
 				st := g.await(0, g.submit(0, spec), 5*time.Minute, final)
 				if st.State != jobs.Failed || st.ExitCode != 137 || !strings.HasPrefix(st.Reason, "rank ") ||
 					!strings.Contains(st.Reason, ": wrote more than "+units.Bytes(c.limit)+" of output (--max-output)") {

@@ -32,7 +32,7 @@ func newOwnSlots() ownSlots {
 // nearest reports whether only the distance of each node by itself counts for a job, and
 // nothing keeps it from its own node but slots.
 func nearest(s *jobs.Spec) bool {
-	return !s.Grouped() && s.Search.Adaptive() && s.Where == "" && s.GPUs == 0 && s.Memory == 0 && s.Disk == 0 &&
+	return !s.JointChoice() && s.Search.Adaptive() && s.Where == "" && s.GPUs == 0 && s.Memory == 0 && s.Disk == 0 &&
 		placement.Strategy(cmp.Or(s.Strategy, string(placement.Nearest))) == placement.Nearest
 }
 
@@ -52,7 +52,7 @@ func (m *Model) ownRoom(id jobs.ID) int {
 	left := c.Has.Slots - c.Used.Slots
 	for other, h := range c.Holds {
 		if other != id {
-			left -= h.Needs.Slots * h.Workers
+			left -= h.Room.Slots
 		}
 	}
 	granted := -c.Jobs[id] // and not claimed yet

@@ -30,7 +30,7 @@ func (s *story) busy() (n int) {
 // readSize: a malleable job has another number of workers, within its range, and gives back
 // as many as are too many.
 func (s *story) readSize(ev *record.Event) string {
-	if s.spec.Rigid() || s.spec.Replicas > 1 || ev.Size < s.spec.Min || ev.Size > s.spec.Max {
+	if s.spec.FixedSize() || s.spec.Replicas > 1 || ev.Size < s.spec.Min || ev.Size > s.spec.Max {
 		return fmt.Sprintf("a job with %d to %d ranks is to have %d", s.spec.Min, s.spec.Max, ev.Size)
 	}
 	s.size = ev.Size

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ type Audit struct {
 	read map[vicinity.ID]int // entries of journals
 	disk *disk               // of the node whose journal is being read
 	ownSlots
-	stale int // events of the job before a report of superseded workers; -1 = it is none
+	apart func(a, b vicinity.ID) time.Duration // the true round trip between two nodes; nil = links are not looked at
+	stale int                                  // events of the job before a report of superseded workers; -1 = it is none
 }
 
 // run is what happened to a worker's process.
@@ -49,6 +51,7 @@ type story struct {
 	together bool                             // the gang's attempt has been started
 	final    jobs.State
 	size     int // the most workers that it may have
+	lineup
 }
 
 // chapter is what it says of a rank.
@@ -101,16 +104,16 @@ func (a *Audit) slots(now time.Time, m *Model) {
 	for _, k := range m.core.Part.All() {
 		for _, worker := range k.Workers {
 			if !worker.Freed {
-				workers += k.Spec.Slots
+				workers += k.Spec.Needs(worker.Rank).Slots
 				jobs[k.Job]++
 				if d := m.disk.worker(participant.WorkerID{Job: k.Job, RankAttempt: worker.RankAttempt}); d != nil && d.over {
-					ended += k.Spec.Slots // a node that was started again has yet to see that
+					ended += k.Spec.Needs(worker.Rank).Slots // a node that was started again has yet to see that
 				}
 			}
 		}
 	}
 	for id, h := range claims.Holds {
-		offers += h.Needs.Slots * h.Workers
+		offers += h.Room.Slots
 		if !now.Before(h.Expires) || h.Expires.After(now.Add(wire.HoldLease)) {
 			a.Fail(id, "node %s holds slots for job %s until %v from now", self.ID.Short(), id, h.Expires.Sub(now))
 		}
@@ -195,8 +198,11 @@ func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 	if ev.Kind == record.Resized {
 		return s.readSize(ev)
 	}
-	if ev.Kind == record.Started && s.spec.Rigid() {
-		if s.together || len(ev.Ranks) != s.spec.Least() {
+	if text := cmp.Or(s.readSizes(ev), s.readGroups(ev)); text != "" {
+		return text
+	}
+	if ev.Kind == record.Started && s.spec.FixedSize() {
+		if s.together && s.spec.Rigid() || !s.together && len(ev.Ranks) != s.spec.Least() {
 			return "a gang starts all at once, and once"
 		}
 		s.together = true
@@ -207,8 +213,12 @@ func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 		}
 	}
 	switch ev.Kind {
+	case record.Started:
+		return s.readLinks(a.apart)
 	case record.Retried, record.Declined:
-		s.together = false
+		if len(ev.Ranks) == s.spec.Workers() {
+			s.together = false
+		}
 	case record.Ended:
 		s.final = ev.State
 		return s.readEnd(ev)
@@ -264,12 +274,12 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		if c.given {
 			return "the rank was given back"
 		}
-		if !s.spec.Rigid() && (was != record.Exited || c.code == 0) {
+		if s.alone(ev, ra) && (was != record.Exited || c.code == 0) {
 			return "the rank has not failed"
 		}
 	case record.Declined:
 		switch r := a.runs[participant.WorkerID{Job: job, RankAttempt: ra}]; {
-		case s.spec.Rigid():
+		case !s.alone(ev, ra):
 		case was != record.Started:
 			return "the rank was not started: " + string(was)
 		case r != nil:
@@ -314,7 +324,7 @@ func (s *story) readEnd(ev *record.Event) string {
 		return ""
 	}
 	done, won := 0, map[int]bool{}
-	for i := range s.ranks {
+	for i := range s.spec.Workers() {
 		rank, _ := s.spec.RankOf(i)
 		switch c := &s.ranks[i]; {
 		case c.state == record.Exited && c.code == 0, c.state == record.Collected && c.code == 0:
@@ -324,7 +334,7 @@ func (s *story) readEnd(ev *record.Event) string {
 			won[rank] = true
 		case s.spec.Replicas > 1: // another copy may have won
 		case c.given && c.state != record.Started:
-		case c.attempt > 0 || s.spec.Rigid():
+		case c.attempt > 0 || s.spec.FixedSize():
 			return fmt.Sprintf("but rank %d, attempt %d is %s with %d", i, c.attempt, c.state, c.code)
 		}
 	}

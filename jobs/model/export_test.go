@@ -78,13 +78,13 @@ func (m *Model) Holdings() []Holding {
 	for _, w := range m.core.Part.All() {
 		for _, k := range w.Workers {
 			if !k.Freed {
-				list = append(list, Holding{Job: w.Job, Origin: w.Origin, Slots: w.Spec.Slots, State: k.State, Rank: k.RankAttempt})
+				list = append(list, Holding{Job: w.Job, Origin: w.Origin, Slots: w.Spec.Needs(k.Rank).Slots, State: k.State, Rank: k.RankAttempt})
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.core.Claims.Holds)) {
 		h := m.core.Claims.Holds[id]
-		list = append(list, Holding{Job: id, Origin: h.Ad.Origin(), Slots: h.Needs.Slots * h.Workers})
+		list = append(list, Holding{Job: id, Origin: h.Ad.Origin(), Slots: h.Room.Slots})
 	}
 	return list
 }

@@ -6,10 +6,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/model"
 	"zorilla/jobs/placement"
+	"zorilla/jobs/placement/topology"
 )
 
 // fate is the same for a worker whenever it is asked.
@@ -48,7 +51,7 @@ func (s *storm) capacity() (all, most int) {
 // job makes up a job.
 func (s *storm) job() jobs.Spec {
 	all, most := s.capacity()
-	spec := jobs.Spec{Slots: 1, Priority: s.rnd.IntN(3) - 1, Retries: max(0, s.rnd.IntN(6)-2)}
+	spec := jobs.Spec{Slots: 1, Priority: s.rnd.IntN(3) - 1, Failing: jobs.Failing{Retries: max(0, s.rnd.IntN(6)-2)}}
 	if s.chance(0.25) {
 		spec.Slots = 1 + s.rnd.IntN(most)
 	}
@@ -99,7 +102,78 @@ func (s *storm) job() jobs.Spec {
 		kind := []jobs.DependencyKind{jobs.AfterOK, jobs.AfterAny, jobs.AfterNotOK}[s.rnd.IntN(3)]
 		spec.After = []jobs.Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
 	}
+	if s.apart.Float64() < 0.2 {
+		return s.groups(spec)
+	}
 	return spec
+}
+
+// groups makes a job one of groups with links between them.
+func (s *storm) groups(spec jobs.Spec) jobs.Spec {
+	draw := s.apart
+	spec.Strategy, spec.MaxRTT, spec.Replicas, spec.Search.Mode, spec.Slots = "", 0, 0, "", 1
+	_, most := s.capacity()
+	var names []string
+	for i := range 1 + draw.IntN(4) {
+		g := groups.Group{Name: fmt.Sprintf("g%d", i), Min: 1 + draw.IntN(3)}
+		g.Max = g.Min + draw.IntN(3)
+		if draw.IntN(3) == 0 {
+			g.Slots.Min = int64(1 + draw.IntN(most))
+		}
+		g.Restart = []string{"", groups.RestartRank, groups.RestartGroup, groups.RestartJob}[draw.IntN(4)]
+		if draw.IntN(4) == 0 {
+			g.Clusters, g.Prefer = 1, codec.Duration(draw.Int64N(int64(10*time.Second)))
+		}
+		if draw.IntN(3) == 0 {
+			spec.Links = append(spec.Links, groups.Link{Name: "in-" + g.Name, Groups: []string{g.Name}, MaxRTT: s.bound()})
+		}
+		names, spec.Groups = append(names, g.Name), append(spec.Groups, g)
+	}
+	if len(names) > 1 && draw.IntN(2) == 0 {
+		spec.Links = append(spec.Links, groups.Link{Name: "all", Groups: names, MaxRTT: s.bound()})
+	}
+	spec.Min, spec.Max = spec.Topology.Least(), spec.Topology.Most()
+	return spec
+}
+
+// bound is how far apart nodes may be: within a site, or about any; 0 = any, where too many cannot be measured.
+func (s *storm) bound() codec.Duration {
+	if s.far {
+		return 0
+	}
+	return codec.Duration([]time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 9 * time.Second}[s.apart.IntN(3)])
+}
+
+// feasible reports whether the nodes that are there for good could run a job with groups if they were
+// idle, with some room for what is measured wrongly.
+func (s *storm) feasible(spec *jobs.Spec) bool {
+	p := topology.Problem{RTT: func(a, b int) time.Duration { return s.net.RTT(a, b) }, Bandwidth: func(a, b int) int64 { return 0 }}
+	for i, n := range s.slots {
+		if s.gone[i] {
+			n = 0
+		}
+		p.Hosts = append(p.Hosts, topology.Host{Name: fmt.Sprint(i), Free: topology.Amounts{int64(n)}, Fits: 1<<len(spec.Groups) - 1})
+	}
+	for i, g := range spec.Groups {
+		t := topology.Group{Name: g.Name, Min: g.Min, Max: g.Max, Takes: topology.Amounts{int64(spec.NeedsOf(i).Slots)}}
+		if g.Prefer == 0 { // what a cluster is depends on what is measured
+			t.Clusters = g.Clusters
+		}
+		p.Groups = append(p.Groups, t)
+	}
+	for _, l := range spec.Links {
+		t := topology.Link{Name: l.Name, MaxRTT: time.Duration(l.MaxRTT) * 2 / 3}
+		for k, g := range spec.Groups {
+			if l.Has(g.Name) {
+				t.Groups |= 1 << k
+			}
+		}
+		p.Links = append(p.Links, t)
+	}
+	for i := range p.Hosts {
+		p.Hosts[i].Cluster = s.net.Site(i)
+	}
+	return p.Solve().Verdict == topology.Found
 }
 
 // room says whether the nodes could hold so many ranks in so many copies if

@@ -22,6 +22,7 @@ import (
 type storm struct {
 	*world
 	rnd    *rand.Rand
+	apart  *rand.Rand // for groups, so that storms have the same events without
 	length time.Duration
 	jobs   []jobs.ID
 	kills, failures, stops, cuts, owners, fits, drains,
@@ -55,7 +56,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 		}
 	}
 	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
-	s.rnd = s.net.Rand()
+	s.rnd, s.apart = s.net.Rand(), rand.New(rand.NewPCG(seed, 3))
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
 	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })
@@ -326,7 +327,10 @@ func (s *storm) waits(id jobs.ID) bool {
 	if len(job.Unmet()) > 0 {
 		return slices.ContainsFunc(job.Rec.Spec.After, func(d jobs.Dependency) bool { return s.waits(d.Job) })
 	}
-	spec, room := &job.Rec.Spec, 0
+	spec, room := job.Rec.AsSubmitted(), 0
+	if len(spec.Groups) > 0 && !s.feasible(spec) {
+		return true
+	}
 	for i, n := range s.slots {
 		if !s.gone[i] {
 			room += n / spec.Slots

@@ -85,6 +85,11 @@ func newWorldOn(layout sim.Layout, graph func(*sim.Overlay) sim.Graph, seed uint
 		},
 	})
 	w.audit.Note = w.note
+	w.audit.SetApart(func(a, b vicinity.ID) time.Duration {
+		i, _ := w.net.Index(a)
+		k, _ := w.net.Index(b)
+		return w.net.RTT(i, k)
+	})
 	return w
 }
 

@@ -187,6 +187,16 @@ type NodeInfo struct {
 	Room     *Room     `json:"room,omitempty"` // nil = not known
 	// Results is how much is kept of jobs that were submitted there and have ended.
 	Results *jobs.Results `json:"results,omitempty"`
+	// Distances are between the nearest clusters, and within each, as far as they are known; in
+	// listings only.
+	Distances []Distance `json:"distances,omitempty"`
+}
+
+// Distance is the round trip between nodes of two clusters, or of one: the median of some pairs.
+type Distance struct {
+	From string         `json:"from"` // name of a cluster
+	To   string         `json:"to"`
+	RTT  codec.Duration `json:"rtt"`
 }
 
 // Way is what hinders packets to and from a member.

@@ -77,7 +77,7 @@ type Rerun struct {
 // more to its own user: left lists, as options, what was left out of a job of another node.
 func Again(ctx context.Context, s taskTeller, job string, how Rerun) (spec jobs.Spec, left []string, err error) {
 	st, err := s.Job(ctx, job)
-	spec = st.Spec
+	spec = st.AsSubmitted()
 	switch {
 	case err != nil:
 		return spec, nil, err

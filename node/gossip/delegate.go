@@ -14,7 +14,7 @@ import (
 type delegate struct{ o *Overlay }
 
 // NodeMeta implements memberlist.Delegate.
-func (d delegate) NodeMeta(int) []byte { return d.o.meta }
+func (d delegate) NodeMeta(int) []byte { return d.o.said.get().meta }
 
 // NotifyMsg implements memberlist.Delegate: a user packet has come.
 func (d delegate) NotifyMsg(b []byte) {

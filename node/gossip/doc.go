@@ -29,7 +29,7 @@
 // is memberlist's metadata: msgpack of
 //
 //	{n: name, s: site, a: further addresses, c: slots, m: memory, p: platform, e: enforces, v: version,
-//	 g: GPUs, l: labels}
+//	 g: GPUs, l: labels, f: clock in MHz, w: power, b: bandwidth in Mbit/s}
 //
 // of at most 512 bytes; the first address is memberlist's own. A user packet is
 //

@@ -1,11 +1,14 @@
 package gossip
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -42,11 +45,15 @@ type meta struct {
 	GPUs     int      `json:"g,omitempty"`
 
 	Labels map[string]string `json:"l,omitempty"`
+
+	Clock     int64 `json:"f,omitempty"`
+	Power     int64 `json:"w,omitempty"`
+	Bandwidth int64 `json:"b,omitempty"`
 }
 
 // tidy returns the member as others will see it: labels are cut to size, what
-// cannot be shown is left out, and so are the last addresses and sandbox names
-// if the whole would not fit. It fails for a member that nobody would accept.
+// cannot be shown is left out, and so are speeds, the last addresses and sandbox
+// names if the whole would not fit. It fails for a member that nobody would accept.
 func tidy(m vicinity.Member) (vicinity.Member, []byte, error) {
 	m.Name, m.Site, m.Platform = label(m.Name, maxLabel), label(m.Site, maxLabel), label(m.Platform, maxPlatform)
 	m.Slots, m.Memory = max(m.Slots, 0), max(m.Memory, 0)
@@ -61,6 +68,8 @@ func tidy(m vicinity.Member) (vicinity.Member, []byte, error) {
 		switch {
 		case len(b) <= maxMeta:
 			return m, b, nil
+		case m.Speeds != vicinity.Speeds{}:
+			m.Speeds = vicinity.Speeds{}
 		case len(m.Addrs) > 1:
 			m.Addrs = m.Addrs[:len(m.Addrs)-1]
 		case len(m.Enforces) > 0:
@@ -80,7 +89,10 @@ func encodeMeta(m vicinity.Member) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errMeta, err)
 	}
-	w := meta{m.Name, m.Site, m.Addrs[1:], m.Slots, m.Memory, m.Platform, m.Enforces, m.Version, m.GPUs, m.Labels}
+	w := meta{
+		m.Name, m.Site, m.Addrs[1:], m.Slots, m.Memory, m.Platform, m.Enforces, m.Version, m.GPUs, m.Labels,
+		m.Speeds.Clock, m.Speeds.Power, m.Speeds.Bandwidth,
+	}
 	if _, err := w.member(m.ID, first); err != nil {
 		return nil, err
 	}
@@ -129,6 +141,10 @@ func (w *meta) member(id vicinity.ID, first netip.AddrPort) (vicinity.Member, er
 	if w.GPUs < 0 || w.GPUs > maxGPUs {
 		return bad("%d GPUs", w.GPUs)
 	}
+	speeds := vicinity.Speeds{Clock: w.Clock, Power: w.Power, Bandwidth: w.Bandwidth}
+	if !speeds.Valid() {
+		return bad("%d MHz, power %d, %d Mbit/s", w.Clock, w.Power, w.Bandwidth)
+	}
 	if err := vicinity.CheckLabels(w.Labels); err != nil {
 		return bad("%v", err)
 	}
@@ -145,7 +161,7 @@ func (w *meta) member(id vicinity.ID, first netip.AddrPort) (vicinity.Member, er
 	}
 	return vicinity.Member{
 		ID: id, Name: w.Name, Site: w.Site, Addrs: addrs, Slots: w.Slots, Memory: w.Memory,
-		Platform: w.Platform, Enforces: w.Enforces, Version: w.Version, GPUs: w.GPUs, Labels: w.Labels,
+		Platform: w.Platform, Enforces: w.Enforces, Version: w.Version, GPUs: w.GPUs, Labels: w.Labels, Speeds: speeds,
 	}, nil
 }
 
@@ -162,4 +178,70 @@ func label(s string, size int) string {
 		s = s[:len(s)-n]
 	}
 	return s
+}
+
+// updateTimeout bounds how long a change waits for members that hear of it at once.
+const updateTimeout = 2 * time.Second
+
+// Said is what a node says of itself, which its owner may change while the Overlay runs that
+// was made with it. The zero Said is ready for one.
+type Said struct {
+	mu   sync.Mutex // guards what follows
+	desc description
+	ml   *memberlist.Memberlist // nil before Run
+}
+
+// description is a member, and the same for memberlist.
+type description struct {
+	member vicinity.Member
+	meta   []byte
+}
+
+// SetSpeeds changes the speeds, after Listen. If there is no room for them none are said. It
+// waits until some member has heard of them, two seconds at most; others hear of it from that one.
+func (s *Said) SetSpeeds(speeds vicinity.Speeds) error {
+	m := s.get().member
+	m.Speeds = speeds
+	if err := s.describe(m); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	ml := s.ml
+	s.mu.Unlock()
+	if ml != nil {
+		announce(ml)
+	}
+	return nil
+}
+
+// announce has members hear what has changed. An error says only that none has within the time:
+// memberlist goes on to announce it.
+func announce(ml *memberlist.Memberlist) { _ = ml.UpdateNode(updateTimeout) }
+
+func (s *Said) get() description {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.desc
+}
+
+func (s *Said) describe(m vicinity.Member) error {
+	m, meta, err := tidy(m)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.desc = description{m, meta}
+	return nil
+}
+
+// run has memberlist hear of changes from now on, and of those since it asked.
+func (s *Said) run(ml *memberlist.Memberlist) {
+	s.mu.Lock()
+	s.ml = ml
+	changed := !bytes.Equal(s.desc.meta, ml.LocalNode().Meta)
+	s.mu.Unlock()
+	if changed {
+		announce(ml)
+	}
 }

@@ -51,6 +51,7 @@ type Config struct {
 	Sockets   *Sockets // that are bound already; nil = Listen binds them
 	Advertise string   // "host:port" or "host" where others find this node; "" = what Listen says
 	Seeds     []string
+	Said      *Said // changes what Self says; nil = nobody does
 	Handler   Handler
 	Beacons   bool // find nodes on the local network, unless Listen is loopback
 	Rand      *rand.Rand
@@ -78,8 +79,8 @@ type Overlay struct {
 	listener  net.Listener
 	packets   net.PacketConn
 	bound     netip.AddrPort
-	self      vicinity.Member
-	meta      []byte
+	self      vicinity.Member // what never changes of it
+	said      *Said
 	peers     *peerListener
 	transport *transport
 
@@ -106,8 +107,11 @@ func New(cfg Config) (*Overlay, error) {
 		crand.Read(seed[:])
 		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	}
+	if cfg.Said == nil {
+		cfg.Said = &Said{}
+	}
 	o := &Overlay{
-		cfg: cfg, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(),
+		cfg: cfg, said: cfg.Said, log: cfg.Log, once: newOnce(), table: newTable(), paths: newPaths(),
 		connLimit: connlimit.New(maxHandshakes, maxFromOne), callers: newCallers(), newcomers: newNewcomers(),
 		misplaced: make(chan struct{}, 1), heard: make(chan string, 16),
 	}
@@ -132,7 +136,10 @@ func (o *Overlay) Listen(ctx context.Context) error {
 		m.Addrs = joinedBy(ctx, o.cfg.Net, m.Addrs, o.cfg.Seeds)
 	}
 	if err == nil {
-		o.self, o.meta, err = tidy(m)
+		err = o.said.describe(m)
+	}
+	if err == nil {
+		o.self = o.Self()
 	}
 	o.peers = newPeerListener(o.listener.Addr())
 	if err == nil {
@@ -246,11 +253,12 @@ func (o *Overlay) create() (*memberlist.Memberlist, error) {
 	o.mu.Lock()
 	o.ml = ml
 	o.mu.Unlock()
+	o.said.run(ml)
 	return ml, nil
 }
 
 // Self returns this node as others see it.
-func (o *Overlay) Self() vicinity.Member { return o.self }
+func (o *Overlay) Self() vicinity.Member { return o.said.get().member }
 
 // Addr returns the first of this node's addresses.
 func (o *Overlay) Addr() string { return o.self.Addrs[0] }

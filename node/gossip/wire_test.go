@@ -26,7 +26,8 @@ func nodeWith(id vicinity.ID, v any) *memberlist.Node {
 func TestMemberRoundTrip(t *testing.T) {
 	m := vicinity.Member{ID: testCreds(t, 1, 1).ID(), Name: "größe", Site: "Amsterdam", Addrs: []string{"10.0.0.1:5444", "[fd00::1]:5444"},
 		Slots: 16, Memory: 64 << 30, Platform: "linux/amd64", Enforces: []string{"landlock", "memory"}, Version: 3,
-		GPUs: 2, Labels: map[string]string{"rack": "b7", "cpu.kind": "größer 3"}}
+		GPUs: 2, Labels: map[string]string{"rack": "b7", "cpu.kind": "größer 3"},
+		Speeds: vicinity.Speeds{Clock: 2400, Power: 1010, Bandwidth: 100_000}}
 	got, meta, err := tidy(m)
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Fatalf("tidied to %v, %v", got, err)
@@ -62,11 +63,40 @@ func TestTidyMakesMembersAcceptable(t *testing.T) {
 		"no ID":            {Addrs: addrs[:1]},
 		"host name":        {ID: id, Addrs: []string{"host:1"}},
 		"too many slots":   {ID: id, Addrs: addrs[:1], Slots: maxSlots + 1},
+		"negative power":   {ID: id, Addrs: addrs[:1], Speeds: vicinity.Speeds{Power: -1}},
 		"negative version": {ID: id, Addrs: addrs[:1], Version: -1},
 	} {
 		if _, _, err := tidy(m); !errors.Is(err, errMeta) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Speeds take no room from what finds a node and decides what may run there.
+func TestSpeedsAreLeftOutFirst(t *testing.T) {
+	m := vicinity.Member{ID: testCreds(t, 1, 1).ID(), Addrs: []string{"10.0.0.1:5444"}, Enforces: []string{"landlock"}, Version: 1,
+		Speeds: vicinity.Speeds{Clock: 2400, Power: 1010, Bandwidth: 1000}}
+	for i := range 6 {
+		m.Addrs = append(m.Addrs, fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%d]:5444", i+1000))
+	}
+	left, without := 0, 0
+	for n := range vicinity.MaxLabels - 8 {
+		m.Labels = map[string]string{"label": strings.Repeat("v", n)}
+		got, meta, err := tidy(m)
+		if err != nil || len(meta) > maxMeta {
+			t.Fatalf("%d bytes, %v", len(meta), err)
+		}
+		if got.Speeds == m.Speeds {
+			left++
+		} else if without++; got.Speeds != (vicinity.Speeds{}) {
+			t.Fatalf("a part of them is left: %+v", got.Speeds)
+		}
+		if whole := len(got.Addrs) == 7 && len(got.Enforces) == 1; !whole && got.Speeds == m.Speeds {
+			t.Fatalf("%+v has its speeds and lacks something else", got)
+		}
+	}
+	if left == 0 || without == 0 {
+		t.Errorf("%d with speeds, %d without: the test covers nothing", left, without)
 	}
 }
 
@@ -100,6 +130,8 @@ func hostileNodes(id vicinity.ID) map[string]*memberlist.Node {
 		"negative memory": nodeWith(id, meta{Memory: -1}),
 		"absurd version":  nodeWith(id, meta{Version: 1 << 40}),
 		"negative GPUs":   nodeWith(id, meta{GPUs: -1}),
+		"negative clock":  nodeWith(id, meta{Clock: -1}),
+		"absurd power":    nodeWith(id, meta{Power: 1 << 40}),
 		"label to harm":   nodeWith(id, meta{Labels: map[string]string{"a": "\x1b]0;owned\x07"}}),
 		"label of paths":  nodeWith(id, meta{Labels: map[string]string{"../a": "b"}}),
 		"long labels":     nodeWith(id, meta{Labels: map[string]string{"a": strings.Repeat("x", vicinity.MaxLabels)}}),

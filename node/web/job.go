@@ -11,6 +11,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 	"zorilla/jobs/work"
 )
 
@@ -135,7 +136,7 @@ func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
 		limit, v.Unit = maxArrayRows, "Task"
 	}
 	v.Tasks = s.tasks(ctx, &st, failed)
-	v.Workers, v.WorkerNote = describeWorkers(st.Workers, limit)
+	v.Workers, v.WorkerNote = describeWorkers(&st.Spec, st.Workers, limit)
 	if st.Array != nil { // whose output is told apart by task
 		for i := range v.Workers {
 			v.Workers[i].Href, v.Workers[i].Pick = "?", ""
@@ -167,12 +168,10 @@ func (s *views) job(ctx context.Context, st jobs.Status, failed int) jobView {
 
 func facts(st *jobs.Status) []counter {
 	s := &st.Spec
-	workers := strconv.Itoa(s.Min) + ", all or nothing"
-	if !s.Rigid() {
-		workers = fmt.Sprintf("%d to %d, as they come", s.Min, s.Max)
+	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workersOf(s)}}
+	if len(s.Groups) == 0 { // else each group has its own, and links say where they are
+		list = append(list, counter{"Slots each", strconv.Itoa(s.Slots)}, counter{"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")})
 	}
-	list := []counter{{"Origin", label(st.Origin.Short(), nameLimit)}, {"Workers", workers},
-		{"Slots each", strconv.Itoa(s.Slots)}, {"Strategy", cmp.Or(label(s.Strategy, nameLimit), "nearest")}}
 	if st.Asked > 0 {
 		list = append(list, counter{"Asked for", count(int64(st.Asked))})
 	}
@@ -208,6 +207,7 @@ func facts(st *jobs.Status) []counter {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
 	list = append(list, means(s)...)
+	list = append(list, groupFacts(st)...)
 	if st.Worst != nil {
 		list = append(list, counter{"Worst pair", st.Worst.String()})
 	}
@@ -291,7 +291,7 @@ func drawLine(st *jobs.Status, now time.Time) timeline {
 }
 
 // describeWorkers lists the workers that have, or had, a node.
-func describeWorkers(workers []jobs.WorkerStatus, limit int) (rows []workerRow, note string) {
+func describeWorkers(spec *jobs.Spec, workers []jobs.WorkerStatus, limit int) (rows []workerRow, note string) {
 	wanted, more := 0, 0
 	for i := range workers {
 		switch {
@@ -300,7 +300,7 @@ func describeWorkers(workers []jobs.WorkerStatus, limit int) (rows []workerRow, 
 		case len(rows) == limit:
 			more++
 		default:
-			rows = append(rows, describeWorker(&workers[i]))
+			rows = append(rows, describeWorker(spec, &workers[i]))
 		}
 	}
 	if wanted > 0 && len(rows) > 0 {
@@ -312,9 +312,9 @@ func describeWorkers(workers []jobs.WorkerStatus, limit int) (rows []workerRow, 
 	return rows, note
 }
 
-func describeWorker(w *jobs.WorkerStatus) workerRow {
+func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 	rank := strconv.Itoa(w.Rank)
-	key, name := rank, rank
+	key, name := rank, described.Rank(spec, w.Rank)
 	if w.Replica > 0 {
 		key, name = fmt.Sprintf("%d-%d", w.Rank, w.Replica), fmt.Sprintf("%d, copy %d", w.Rank, w.Replica)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 	"zorilla/transfer"
 )
 
@@ -175,6 +176,27 @@ func environment(env map[string]string) (list []variable) {
 			v.Hidden, v.Value = true, "hidden"
 		}
 		list = append(list, v)
+	}
+	return list
+}
+
+// workersOf is how many workers a job wants.
+func workersOf(s *jobs.Spec) string {
+	switch {
+	case len(s.Groups) > 0 && s.Min != s.Max:
+		return fmt.Sprintf("%d to %d, in groups", s.Min, s.Max)
+	case len(s.Groups) > 0:
+		return fmt.Sprintf("%d, in groups", s.Min)
+	case s.FixedSize():
+		return fmt.Sprintf("%d, all or nothing", s.Min)
+	}
+	return fmt.Sprintf("%d to %d, as they come", s.Min, s.Max)
+}
+
+// groupFacts are those of a job's groups and links.
+func groupFacts(st *jobs.Status) (list []counter) {
+	for _, f := range described.Groups(st) {
+		list = append(list, counter{label(strings.ToUpper(f.Key[:1])+f.Key[1:], nameLimit), label(f.Value, textLimit)})
 	}
 	return list
 }

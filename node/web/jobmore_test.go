@@ -18,7 +18,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/work"
 	"zorilla/transfer"
 )
@@ -270,5 +272,23 @@ func TestJobPageInChromium(t *testing.T) {
 	b.wait(`/Copied|Marked/.test(document.querySelector(".commands button").textContent)`)
 	if p := b.console(); len(p) > 0 {
 		t.Errorf("errors in the console: %q", p)
+	}
+}
+
+// A job with groups shows these and its links, and nothing that each group has for itself.
+func TestFactsOfGroups(t *testing.T) {
+	st := jobs.Status{Spec: jobs.Spec{Args: []string{"true"}, Min: 3, Max: 3, Slots: 1, Topology: groups.Topology{
+		Groups: []groups.Group{{Name: "sea", Min: 2, Max: 2, Slots: groups.Range{Min: 4}}, {Name: "air", Min: 1, Max: 1}},
+		Links:  []groups.Link{{Name: "all", Groups: []string{"sea", "air"}, MaxRTT: codec.Duration(5 * time.Millisecond)}},
+	}}, Shape: jobs.Shape{Groups: []jobs.GroupStatus{{Name: "sea", Min: 1, Max: 3, Workers: 2}, {Name: "air", Min: 1, Max: 1, Workers: 1}}}}
+	got := map[string]string{}
+	for _, f := range facts(&st) {
+		got[f.Key] = f.Value
+	}
+	for key, want := range map[string]string{"Workers": "3, in groups", "Group sea": "2 of 1 to 3 workers, 4 slots each", "Group air": "1 worker, 1 slot each",
+		"Link all": "sea, air: at most 5ms apart", "Slots each": "", "Strategy": ""} {
+		if got[key] != want {
+			t.Errorf("%s is %q, want %q", key, got[key], want)
+		}
 	}
 }

@@ -62,11 +62,12 @@ func TestChartOfTheLastHour(t *testing.T) {
 
 func TestPageOfANode(t *testing.T) {
 	f := scene()
+	f.nodes[7].Speeds = vicinity.Speeds{Clock: 2450, Power: 1337, Bandwidth: 25_000}
 	st := sample("h3r3a@zaaaa", jobs.Running, f.nodes[7:8], 30, time.Minute, "<b>there</b>")
 	f.put(st)
 	srv := serve(t, f)
 	res, body := ask(t, srv, "GET", "/nodes/"+string(nodeID(7)), nil)
-	for _, want := range []string{f.nodes[7].Name, "draining", `href="/jobs/h3r3a@zaaaa"`, "rank 0, 1, 2,", ", …", "&lt;b&gt;there", "landlock, memory", "16 GiB"} {
+	for _, want := range []string{f.nodes[7].Name, "draining", `href="/jobs/h3r3a@zaaaa"`, "rank 0, 1, 2,", ", …", "&lt;b&gt;there", "landlock, memory", "16 GiB", "2.45GHz", "1337", "25Gbit"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s: the page lacks %q", res.Status, want)
 		}

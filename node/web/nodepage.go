@@ -99,6 +99,15 @@ func nodeStats(n api.NodeInfo) []counter {
 	if n.GPUs > 0 {
 		list = append(list, counter{"GPUs", n.GPUText()})
 	}
+	if n.Speeds.Clock > 0 {
+		list = append(list, counter{"Clock", units.Clock(n.Speeds.Clock)})
+	}
+	if n.Speeds.Power > 0 {
+		list = append(list, counter{"Power of a core", strconv.FormatInt(n.Speeds.Power, 10)})
+	}
+	if n.Speeds.Bandwidth > 0 {
+		list = append(list, counter{"Network", units.Bandwidth(n.Speeds.Bandwidth)})
+	}
 	return list
 }
 

@@ -31,7 +31,7 @@ func jobName(s *jobs.Spec) string {
 // command writes a job's command as it could be typed.
 func command(s *jobs.Spec, limit int) string {
 	var b strings.Builder
-	for i, a := range s.Args {
+	for i, a := range s.Command() {
 		if i > 0 {
 			b.WriteByte(' ')
 		}

@@ -243,7 +243,7 @@ func leftAt(ctx context.Context, n *lab.Node) string {
 	if err != nil {
 		return err.Error()
 	}
-	groups := groups(groupRoot, info.ID)
+	groups := controlGroups(groupRoot, info.ID)
 	dirs, err := os.ReadDir(filepath.Join(n.State(), "work"))
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):

@@ -124,9 +124,9 @@ func signalAll(pids []int, s syscall.Signal) {
 // groupRoot is where control groups are, of both versions.
 const groupRoot = "/sys/fs/cgroup"
 
-// groups lists the control groups of a node's workers below a directory: the node has
+// controlGroups lists the control groups of a node's workers below a directory: the node has
 // a place for them in each hierarchy.
-func groups(root string, node vicinity.ID) []string {
+func controlGroups(root string, node vicinity.ID) []string {
 	var list []string
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() { // groups of others come and go

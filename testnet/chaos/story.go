@@ -7,6 +7,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/work"
 )
 
@@ -79,6 +80,7 @@ func kinds() []kind {
 		{"gang", 4, gang},
 		{"files", 3, files},
 		{"malleable", 4, malleable},
+		{"groups", 4, grouped},
 		{"array", 4, array},
 		{"lines", 2, lines},
 		{"bulk", 2, bulk},
@@ -148,6 +150,23 @@ func files(j *order, rnd *rand.Rand) {
 func malleable(j *order, rnd *rand.Rand) {
 	j.spec.Min = 1 + rnd.IntN(2)
 	j.spec.Max = j.spec.Min + 1 + rnd.IntN(5)
+	j.paced(rnd)
+}
+
+// grouped has two or three groups with a link between them.
+func grouped(j *order, rnd *rand.Rand) {
+	var names []string
+	for i := range 2 + rnd.IntN(2) {
+		g := groups.Group{Name: fmt.Sprintf("g%d", i), Min: 1 + rnd.IntN(2), Slots: groups.Range{Min: int64(1 + rnd.IntN(2))}}
+		g.Max = g.Min + rnd.IntN(2)
+		g.Restart = []string{groups.RestartJob, groups.RestartGroup, groups.RestartRank}[rnd.IntN(3)]
+		if rnd.IntN(3) == 0 {
+			g.Clusters, g.Prefer = 1, codec.Duration(3*time.Second)
+		}
+		names, j.spec.Groups = append(names, g.Name), append(j.spec.Groups, g)
+	}
+	j.spec.Links = []groups.Link{{Name: "all", Groups: names, MaxRTT: codec.Duration(2 * time.Second)}}
+	j.spec.Min, j.spec.Max = j.spec.Topology.Least(), j.spec.Topology.Most()
 	j.paced(rnd)
 }
 

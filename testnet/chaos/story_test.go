@@ -162,7 +162,7 @@ func TestWhatIsLeftIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := groups(root, "zabcd"), filepath.Join(root, "pids/zorilla-zabcd/job-0-1"); !slices.Equal(got, []string{want}) {
+	if got, want := controlGroups(root, "zabcd"), filepath.Join(root, "pids/zorilla-zabcd/job-0-1"); !slices.Equal(got, []string{want}) {
 		t.Errorf("groups: %q, want %s alone", got, want)
 	}
 	for text, want := range map[string]string{"key shmid\n": "", "key shmid\n0 7\n0 8\n": "2 of System V's shm"} {

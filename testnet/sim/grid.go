@@ -183,7 +183,7 @@ func (g *Grid) neighbours(i int) []vicinity.ID {
 func (g *Grid) member(i int) vicinity.Member {
 	for k := len(g.members); k <= i; k++ {
 		g.members = append(g.members, vicinity.Member{
-			ID: g.o.ID(k), Name: fmt.Sprintf("node-%d", k), Slots: g.cfg.Slots(k),
+			ID: g.o.ID(k), Name: fmt.Sprintf("node-%d", k), Slots: g.cfg.Slots(k), Version: jobs.CurrentVersion,
 			Addrs: []string{fmt.Sprintf("10.%d.%d.%d:5444", g.o.Site(k)%250, k/250, k%250+1)},
 		})
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"zorilla/internal/units"
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 // Busy reports how many of a node's slots are in use or held.
@@ -39,4 +41,19 @@ func StateAndCause(n *api.NodeInfo) string {
 		text += ", small packets only"
 	}
 	return text
+}
+
+// Speeds are clock, power of a core, and bandwidth of the network of a node.
+func Speeds(s vicinity.Speeds) []string {
+	cells := []string{None, None, None}
+	if s.Clock > 0 {
+		cells[0] = units.Clock(s.Clock)
+	}
+	if s.Power > 0 {
+		cells[1] = strconv.FormatInt(s.Power, 10)
+	}
+	if s.Bandwidth > 0 {
+		cells[2] = units.Bandwidth(s.Bandwidth)
+	}
+	return cells
 }

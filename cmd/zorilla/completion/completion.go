@@ -3,6 +3,8 @@ package completion
 
 import (
 	_ "embed"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/jobfile"
 	"zorilla/cmd/zorilla/selector"
 	"zorilla/cmd/zorilla/suggest"
 	"zorilla/jobs"
@@ -72,7 +75,7 @@ func Of(app *cli.App, net Network, words []string) []Candidate {
 		f := option(l.cmd, word)
 		switch {
 		case word == "--" || !strings.HasPrefix(word, "-") || word == "-":
-			if word == "--" || TakesProgram[l.cmd.Name] {
+			if word == "--" || TakesProgram[l.cmd.Name] && !l.ofFile(word) {
 				if l.args = append(l.args, words[i:]...); l.cmd.Name != "exec" || i+1 < len(words) {
 					return nil // what comes is somebody else's
 				}
@@ -99,6 +102,29 @@ func Of(app *cli.App, net Network, words []string) []Candidate {
 		return l.matching(l.options())
 	}
 	return l.matching(l.arguments())
+}
+
+// ofFile reports whether a word is the job file of a command, whose options may follow it.
+func (l *line) ofFile(word string) bool {
+	return (l.cmd.Name == "run" || l.cmd.Name == "submit") && jobfile.Is(word)
+}
+
+// jobFiles are the job files that a word begins, and the directories.
+func (l *line) jobFiles() (list []Candidate) {
+	if strings.ContainsAny(l.last, `*?[\~`) {
+		return nil
+	}
+	found, _ := filepath.Glob(l.last + "*") // the pattern is right
+	for _, name := range found {
+		switch info, err := os.Stat(name); {
+		case err != nil || strings.IndexFunc(strings.ReplaceAll(name, "/", ""), special) >= 0:
+		case info.IsDir():
+			list = append(list, Candidate{name + "/", ""})
+		case jobfile.Is(name):
+			list = append(list, Candidate{name, ""})
+		}
+	}
+	return list
 }
 
 // TakesProgram are commands after whose options somebody else's command stands.
@@ -148,7 +174,7 @@ var fixed = map[string][]string{
 	"net": {"host", "job", "none"}, "search": {"adaptive", "paper"},
 	"launcher": {"mpirun", "mpiexec", "parallel"}, "progress": {"bar", "json", "none"}, "signal-on-change": {"HUP", "INT", "USR1", "USR2", "URG", "WINCH"},
 	"give-up": {"never"}, "d": {"afterok:", "afterany:", "afternotok:"}, "require-sandbox": {"none", "basic", "full"}, "mounts": {"own", "own:rw", "exposed"},
-	"where": {"arch", "disk", "enforces", "gpus", "id", "mem", "name", "os", "site", "slots", "version"},
+	"where": {"arch", "bandwidth", "clock", "disk", "enforces", "gpus", "id", "mem", "name", "os", "power", "site", "slots", "version"},
 }
 
 // values are those that an option may have, as far as they can be told.
@@ -202,6 +228,10 @@ func (l *line) arguments() []Candidate {
 		which = func(st jobs.Summary) bool { return st.State.Final() }
 	case "status", "logs", "wait", "get", "ls", "explain", "tasks", "attach":
 		which = func(jobs.Summary) bool { return true }
+	case "check":
+		if len(l.args) == 0 {
+			return l.jobFiles()
+		}
 	case "rtt":
 		return unique(l.nodes())
 	case "man", "config":

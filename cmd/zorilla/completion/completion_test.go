@@ -1,6 +1,9 @@
 package completion
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,16 +37,23 @@ func (known) Nodes() []api.NodeInfo {
 }
 
 func TestOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a.toml", "a.txt", "x$(y).toml", "b.d/c.toml"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	app := &cli.App{Commands: []*cli.Command{
 		{Name: "status", Usage: "show one job", Flags: []cli.Flag{&cli.BoolFlag{Name: "json"}}},
 		{Name: "cancel", Flags: []cli.Flag{&cli.StringFlag{Name: "name"}, &cli.StringFlag{Name: "node"}}},
 		{Name: "ps", Flags: []cli.Flag{&cli.StringFlag{Name: "state"}, &cli.IntFlag{Name: "n", Aliases: []string{"limit"}, Usage: "only `N`"}, &cli.BoolFlag{Name: "hidden", Hidden: true}}},
 		{Name: "run", Flags: []cli.Flag{&cli.StringFlag{Name: "net"}, &cli.StringFlag{Name: "i"}, &cli.StringFlag{Name: "d", Aliases: []string{"dependency"}}, &cli.StringFlag{Name: "where"}, &cli.BoolFlag{Name: "mpi"}}},
 		{Name: "exec", Flags: []cli.Flag{&cli.BoolFlag{Name: "pty"}}},
+		{Name: "check", Flags: []cli.Flag{&cli.BoolFlag{Name: "mpi"}}},
 		{Name: "rm"}, {Name: "rtt"}, {Name: "completion"}, {Name: "man"}, {Name: "lead", Hidden: true},
 	}}
 	for line, want := range map[string]string{
-		"":                           "status cancel ps run exec rm rtt completion man",
+		"":                           "status cancel ps run exec check rm rtt completion man",
 		"st":                         "status",
 		"help r":                     "run rm rtt",
 		"nosuch ":                    "",
@@ -64,6 +74,14 @@ func TestOf(t *testing.T) {
 		"run --mpi -":                "--net -i -d --dependency --where --mpi",
 		"run --mpi prog -":           "",
 		"run -- ":                    "",
+		"run a.toml --m":             "--mpi",
+		"run a.toml -- --m":          "",
+		"check ":                     "a.toml b.d/",
+		"check a":                    "a.toml",
+		"check --mpi a":              "a.toml",
+		"check a.toml ":              "",
+		"check a.toml --":            "--mpi",
+		"check b.d/":                 "b.d/c.toml",
 		"run -d aftern":              "afternotok:",
 		"run -d afterok:tr":          "afterok:train",
 		"run -d afterok:x,afterany:": "afterok:x,afterany:aaaaa@zeb2a afterok:x,afterany:bbbbb@zeb2a afterok:x,afterany:ccccc@zeb2a afterok:x,afterany:ddddd@zeb2a afterok:x,afterany:eeeee@zeb2a afterok:x,afterany:fffff@zeb2a afterok:x,afterany:train afterok:x,afterany:last",

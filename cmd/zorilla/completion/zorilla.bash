@@ -16,7 +16,7 @@ _zorilla() {
 	while IFS=$'\t' read -r candidate _; do
 		COMPREPLY+=("${candidate#"$cut"}")
 	done < <("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)
-	if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]]; then
+	if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[:/] ]]; then
 		compopt -o nospace
 	fi
 }

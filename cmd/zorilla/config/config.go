@@ -106,7 +106,7 @@ func (c *Config) sources(cmd *cli.Command) (list [][]setting) {
 		for _, table := range tablesOf(cmd) {
 			var found []setting
 			for _, s := range f.settings {
-				if own := flagOf(cmd, namesOf(s.flag)[0]); s.table == table && own != nil {
+				if own := flagOf(cmd, Names(s.flag)[0]); s.table == table && own != nil {
 					s.flag = own // its other names are those of this command: ps --state is not that of status
 					found = append(found, s)
 				}
@@ -142,7 +142,7 @@ var clientVariables = map[string]string{NodeOption: "ZORILLA_NODE", stateOption:
 func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list []setting) {
 	client := talks(cmd)
 	taken := func(option string) bool {
-		if f := flagOf(cmd, option); f != nil && namesOf(f)[0] != option { // ps -a lists all, and is no array
+		if f := flagOf(cmd, option); f != nil && Names(f)[0] != option { // ps -a lists all, and is no array
 			return false
 		}
 		return isSet(option) || client && says(clientVariables[option])
@@ -151,7 +151,7 @@ func (c *Config) chosen(cmd *cli.Command, isSet func(option string) bool) (list 
 	for _, source := range c.sources(cmd) {
 		var now []string
 		for _, s := range source {
-			same := []string{namesOf(s.flag)[0]}
+			same := []string{Names(s.flag)[0]}
 			for _, group := range alternatives {
 				if slices.Contains(group, same[0]) {
 					same = group
@@ -176,8 +176,8 @@ type Used struct{ settings []setting }
 func (c *Config) Apply(to *cli.Context) (*Used, error) {
 	u := &Used{c.chosen(to.Command, to.IsSet)}
 	for _, s := range u.settings {
-		names := namesOf(s.flag)
-		if repeatable(s.flag) {
+		names := Names(s.flag)
+		if Repeatable(s.flag) {
 			names = names[:1] // all names have one list
 		}
 		for _, name := range names {
@@ -196,7 +196,7 @@ func (c *Config) Apply(to *cli.Context) (*Used, error) {
 func (u *Used) Blame(text string) string {
 	var places []string
 	for _, s := range u.settings {
-		for _, name := range namesOf(s.flag) {
+		for _, name := range Names(s.flag) {
 			if option := suggest.Dashes(name); mentions(text, option) {
 				places = append(places, option+" is from "+s.place)
 			}
@@ -239,7 +239,7 @@ func (c *Config) Node(cmd *cli.Command) (address, state string) {
 		return "", ""
 	}
 	for _, s := range c.chosen(cmd, func(string) bool { return false }) {
-		switch namesOf(s.flag)[0] {
+		switch Names(s.flag)[0] {
 		case NodeOption:
 			address = s.values[0]
 		case stateOption:

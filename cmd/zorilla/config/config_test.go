@@ -49,7 +49,7 @@ func newApp(places Places, got *string) *cli.App {
 				for _, name := range f.Names() { // whichever is asked for
 					if c.IsSet(name) {
 						value := c.Value(name)
-						if repeatable(f) {
+						if Repeatable(f) {
 							value = c.StringSlice(name)
 						}
 						words = append(words, fmt.Sprintf("%s=%v", name, value))

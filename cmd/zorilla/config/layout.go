@@ -35,7 +35,7 @@ const everyCommand = "*"
 // where they do. As a default they would end, remove or mistake what nobody has named: with a
 // key for all of them, each submission but the first would be the first one again. Nor is trust
 // in somebody else's words a default.
-var once = map[string]string{"key": everyCommand, "trust-script": everyCommand, "as-submitted": everyCommand,
+var once = map[string]string{"key": everyCommand, "trust-script": everyCommand, "print-file": everyCommand, "as-submitted": everyCommand,
 	"all": "cancel", "name": "cancel", "release": "resize", "prune": "cache", "undo": "drain"}
 
 // layout is which options may stand where.
@@ -69,7 +69,7 @@ func newLayout(app *cli.App) *layout {
 // tablesOf are the tables about a command, its own first.
 func tablesOf(cmd *cli.Command) []string {
 	list := []string{cmd.Name}
-	if cmd.Name == "run" || cmd.Name == "submit" {
+	if slices.Contains([]string{"run", "submit", "check"}, cmd.Name) { // the last one looks at what is for the others
 		list = append(list, jobTable)
 	}
 	if talks(cmd) {
@@ -105,7 +105,8 @@ func named(flags []cli.Flag, name string) cli.Flag {
 	return nil
 }
 
-func repeatable(f cli.Flag) bool { _, ok := f.(*cli.StringSliceFlag); return ok }
+// Repeatable reports whether an option may be given several times.
+func Repeatable(f cli.Flag) bool { _, ok := f.(*cli.StringSliceFlag); return ok }
 
 // checkTable refuses a table that is about nothing.
 func (l *layout) checkTable(name string) error {
@@ -132,7 +133,7 @@ func (l *layout) outside(name string) string {
 // option returns the option of a table that has a name.
 func (l *layout) option(table, name string) (cli.Flag, error) {
 	if f := named(l.tables[table], name); f != nil {
-		if of := once[namesOf(f)[0]]; of == everyCommand || of == table {
+		if of := once[Names(f)[0]]; of == everyCommand || of == table {
 			return nil, fmt.Errorf("[%s] %s is of one call, and no default: type it", table, name)
 		}
 		return f, nil
@@ -145,7 +146,7 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 	}
 	var names []string
 	for _, f := range l.tables[table] {
-		names = append(names, namesOf(f)...)
+		names = append(names, Names(f)...)
 	}
 	if meant := suggest.Option(strings.TrimLeft(name, "-"), names); meant != "" {
 		text += ": did you mean " + meant + "?"
@@ -153,8 +154,8 @@ func (l *layout) option(table, name string) (cli.Flag, error) {
 	return nil, errors.New(text)
 }
 
-// namesOf are the names of an option, its first one first.
-func namesOf(f cli.Flag) []string {
+// Names are the names of an option, its first one first.
+func Names(f cli.Flag) []string {
 	first, others := parts(f)
 	return append([]string{first}, others...)
 }

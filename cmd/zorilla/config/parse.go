@@ -42,14 +42,14 @@ func (f *file) parse(l *layout) error {
 			if err != nil {
 				return f.wrong(line, "%w", err)
 			}
-			key := table + "\n" + namesOf(flag)[0]
+			key := table + "\n" + Names(flag)[0]
 			if before := seen[key]; before > 0 {
 				return f.wrong(line, "[%s] %s is what stands in line %d", table, name, before)
 			}
 			seen[key] = line
-			values, err := valuesOf(flag, options[name])
+			values, err := Values(flag, options[name])
 			if err == nil {
-				err = f.secret(namesOf(flag)[0], values)
+				err = f.secret(Names(flag)[0], values)
 			}
 			if err != nil {
 				return f.wrong(line, "[%s] %s: %w", table, name, err)
@@ -106,10 +106,10 @@ func lines(text []byte) map[string]int {
 	return at
 }
 
-// valuesOf returns a value of a file as it would be typed.
-func valuesOf(flag cli.Flag, value any) ([]string, error) {
+// Values returns a value of a file as it would be typed.
+func Values(flag cli.Flag, value any) ([]string, error) {
 	list, isList := value.([]any)
-	if isList && !repeatable(flag) {
+	if isList && !Repeatable(flag) {
 		return nil, errors.New("want one value, not a list")
 	}
 	if !isList {

@@ -37,7 +37,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 		if d, ok := f.(cli.DocGenerationFlag); ok {
 			names = d.GetEnvVars()
 		}
-		if name := clientVariables[namesOf(f)[0]]; name != "" && talks(cmd) {
+		if name := clientVariables[Names(f)[0]]; name != "" && talks(cmd) {
 			names = append(names, name)
 		}
 		if i := slices.IndexFunc(names, says); i >= 0 {
@@ -50,8 +50,8 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 		return f != nil && variable(f) != ""
 	})
 	for _, f := range visible(cmd) {
-		o := Option{Command: cmd.Name, Option: longest(f), Values: []string{}, Source: FromDefault, Place: "default"}
-		at := slices.IndexFunc(chosen, func(s setting) bool { return namesOf(s.flag)[0] == namesOf(f)[0] })
+		o := Option{Command: cmd.Name, Option: Longest(f), Values: []string{}, Source: FromDefault, Place: "default"}
+		at := slices.IndexFunc(chosen, func(s setting) bool { return Names(s.flag)[0] == Names(f)[0] })
 		name := variable(f)
 		switch {
 		case name != "":
@@ -65,7 +65,7 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 			}
 		}
 		for i, v := range o.Values {
-			if o.Source != FromDefault && Secret(namesOf(f)[0], v) {
+			if o.Source != FromDefault && Secret(Names(f)[0], v) {
 				o.Values[i] = Hidden
 			}
 		}
@@ -74,9 +74,9 @@ func (c *Config) InForce(cmd *cli.Command) (list []Option) {
 	return list
 }
 
-// longest is the name of an option that says most.
-func longest(f cli.Flag) string {
-	return slices.MaxFunc(namesOf(f), func(a, b string) int { return len(a) - len(b) })
+// Longest is the name of an option that says most.
+func Longest(f cli.Flag) string {
+	return slices.MaxFunc(Names(f), func(a, b string) int { return len(a) - len(b) })
 }
 
 // usual is what an option is if nobody says so, in the words of its help.

@@ -157,12 +157,18 @@ func split(text string) (words []string, err error) {
 	return words, nil
 }
 
+// option is one that was typed: by which name, and its values.
+type option struct {
+	name   string
+	values []string
+}
+
 // Merge returns a command line with the options of its script before those that were
 // typed, which win: args are the program, a command, and what follows. Other command
 // lines are left alone. Options that only other has, which runs scripts too, are left out. An
 // option that needs a right of the user's is an error, unless TrustOption was typed.
 func Merge(cmd, other *cli.Command, args []string) ([]string, error) {
-	typed := map[string]string{} // the first name of an option: as it was typed
+	typed := map[string]option{}
 	trusted := false
 	at := 2
 	for at < len(args) && strings.HasPrefix(args[at], "-") && args[at] != "-" {
@@ -171,7 +177,12 @@ func Merge(cmd, other *cli.Command, args []string) ([]string, error) {
 			break
 		}
 		if f, name, value, valued := find(cmd.Flags, word); f != nil {
-			typed[f.Names()[0]] = name
+			o := typed[f.Names()[0]]
+			o.name = name
+			if o.values = append(o.values, strings.TrimPrefix(value, "=")); valued && at < len(args) {
+				o.values[len(o.values)-1] = args[at]
+			}
+			typed[f.Names()[0]] = o
 			trusted = trusted || name == TrustOption && (value == "" || value == "=true")
 			if valued {
 				at++
@@ -209,7 +220,7 @@ func find(flags []cli.Flag, word string) (f cli.Flag, name, value string, valued
 }
 
 // options are those of the script which do not yield to what was typed.
-func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trusted bool) (options []string, err error) {
+func (s *Script) options(cmd, other *cli.Command, typed map[string]option, trusted bool) (options []string, err error) {
 	for _, l := range s.lines {
 		wrong := func(format string, args ...any) error {
 			return fmt.Errorf("%s, line %d: %s", s.Path, l.number, fmt.Sprintf(format, args...))
@@ -235,14 +246,19 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trust
 				next = l.words[i : i+1]
 			}
 			first := f.Names()[0]
-			as, said := typed[first]
-			if !known || said && !repeatable(f) {
-				continue
+			before, said := typed[first]
+			given := strings.TrimPrefix(value, "=")
+			if len(next) > 0 {
+				given = next[0]
 			}
-			if why := s.untrusted(first, strings.TrimPrefix(value, "="), next); why != "" && !trusted {
+			if !known || said && (!repeatable(f) || slices.Contains(before.values, given)) {
+				continue // of what is repeatable, too: a job file may say what its script says
+			}
+			if why := s.untrusted(first, given); why != "" && !trusted {
 				name, _, _ := strings.Cut(word, "=")
 				return nil, wrong("%s %s: type --%s before the script if it may", name, why, TrustOption)
 			}
+			as := before.name
 			if !said { // one name for one option: the parser takes no two
 				as = first
 			}
@@ -253,15 +269,13 @@ func (s *Script) options(cmd, other *cli.Command, typed map[string]string, trust
 }
 
 // untrusted returns why a script may not have an option unless it is trusted; "" = it may.
-func (s *Script) untrusted(option, value string, next []string) string {
+func (s *Script) untrusted(option, value string) string {
 	judge, known := judges[option]
 	switch {
 	case !known:
 		return "may not stand in a script"
 	case judge == nil:
 		return ""
-	case len(next) > 0:
-		value = next[0]
 	}
 	return judge(s, value)
 }

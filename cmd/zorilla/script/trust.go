@@ -38,7 +38,7 @@ var judges = map[string]func(s *Script, value string) string{
 	"key":       always("may name another job"),
 	"node":      always("names another node"),
 	"state-dir": always("names another node"),
-	TrustOption: always("is for you to type"),
+	TrustOption: always("is for you to type"), "print-file": always("is for you to type"),
 }
 
 func always(why string) func(*Script, string) string {
@@ -156,4 +156,19 @@ func (o own) leaves(at string) string {
 func below(path, dir string) (rest string, ok bool) {
 	rest, err := filepath.Rel(dir, path)
 	return rest, err == nil && filepath.IsLocal(rest)
+}
+
+// Untrusted returns why a file of somebody else's, at a path, may not give an option a value unless the user
+// trusts it; "" = it may.
+func Untrusted(path, option, value string) string {
+	return (&Script{Path: path}).untrusted(option, value)
+}
+
+// UntrustedCommand returns why such a file may not name a command that is sent along; "" = it may, or it is not sent.
+func UntrustedCommand(path, command string) string {
+	own, err := Read(command)
+	if sent := !filepath.IsAbs(command) && strings.Contains(command, "/"); !sent && (own == nil || err != nil) {
+		return ""
+	}
+	return (&Script{Path: path}).own().sends(command)
 }

@@ -252,12 +252,14 @@ func nodeDetail(n *api.NodeInfo) (parts []string) {
 
 // aboutNode is all that is known of a node, in lines.
 func (s *screen) aboutNode(n *api.NodeInfo) (lines []string) {
+	speeds := columns.Speeds(n.Speeds)
 	for _, f := range [][2]string{
 		{"id", string(n.ID)}, {"name", n.Name}, {"site", n.Site}, {"state", columns.StateAndCause(n)},
-		{"slots busy", columns.Busy(n)}, {"gpus", n.GPUText()}, {"memory", memory(n)}, {"platform", n.Platform},
+		{"slots busy", columns.Busy(n)}, {"gpus", n.GPUText()}, {"memory", memory(n)},
+		{"clock", speeds[0]}, {"power", speeds[1]}, {"network", speeds[2]}, {"platform", n.Platform},
 		{"addresses", strings.Join(n.Addrs, " ")}, {"cluster", n.Cluster}, {"enforces", strings.Join(n.Enforces, ", ")}, {"last hour", hour(n)},
 	} {
-		if f[1] != "" {
+		if f[1] != "" && f[1] != columns.None {
 			lines = append(lines, fmt.Sprintf(" %-11s %s", f[0], columns.Clean(f[1])))
 		}
 	}

@@ -8,8 +8,6 @@
 package claims
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -61,8 +59,9 @@ type Hold struct {
 	Ad      wire.Advertisement
 	order   jobs.Order
 	key     uint64
-	Workers int
-	Needs   jobs.Needs // of each
+	Workers int // of a job with kinds at most so many
+	Room    Supply
+	fits    uint16 // kinds of which it may be granted workers
 	Expires time.Time
 	// recalled is when a job that goes before wanted it; zero = none did.
 	recalled  time.Time
@@ -109,19 +108,20 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 	return c
 }
 
-// capacity returns how many such workers the node could run if it were idle.
-func (c *Claims) capacity(w jobs.Needs) int {
-	n := min(c.Has.fits(w), jobs.MaxRanks)
+// capacity returns how many workers of a job the node could run if it were idle.
+func (c *Claims) capacity(ad *wire.Advertisement) int {
+	n := min(c.runnable(ad).in(c.Has), jobs.MaxRanks)
 	if most := c.Limits.MaxWorkersPerJob; most > 0 {
 		n = min(n, most)
 	}
 	return n
 }
 
-// room returns how many such workers fit beside what is used and held, not
-// counting the holds that the job may take: its own, and those of jobs after it.
-func (c *Claims) room(o jobs.Order, w jobs.Needs) int {
-	n := c.left(o).fits(w)
+// room returns how many workers of a job fit beside what is used and held, not
+// counting the holds that it may take: its own, and those of jobs after it.
+func (c *Claims) room(ad *wire.Advertisement) int {
+	o := ad.Order()
+	n := c.runnable(ad).in(c.left(o))
 	if most := c.Limits.MaxWorkersPerJob; most > 0 {
 		n = min(n, max(0, most-c.Jobs[o.ID]))
 	}
@@ -133,17 +133,18 @@ func (c *Claims) room(o jobs.Order, w jobs.Needs) int {
 
 // hoped returns how many workers more than it is offered a job could have here, if all
 // that is held for others were given back.
-func (c *Claims) hoped(o jobs.Order, w jobs.Needs, wanted, offered int) int {
+func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
+	o, wanted := ad.Order(), ad.Wanted
 	if len(c.Holds) == 0 || offered >= wanted {
 		return 0
 	}
 	left := c.Has.beside(c.Used)
 	for id, h := range c.Holds {
 		if h.announced && id != o.ID {
-			left = left.minus(h.Needs, h.Workers)
+			left = left.beside(h.Room)
 		}
 	}
-	n := left.fits(w)
+	n := c.runnable(ad).in(left)
 	if most := c.Limits.MaxWorkersPerJob; most > 0 {
 		n = min(n, most-c.Jobs[o.ID])
 	}
@@ -159,7 +160,7 @@ func (c *Claims) left(o jobs.Order) Supply {
 	left := c.Has.beside(c.Used)
 	for _, h := range c.Holds {
 		if c.blocks(h, o) {
-			left = left.minus(h.Needs, h.Workers)
+			left = left.beside(h.Room)
 		}
 	}
 	return left
@@ -184,11 +185,11 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 		c.Dequeue(ad.Job)
 		return a
 	}
-	a.Capacity = c.capacity(ad.Needs())
+	a.Capacity, a.Fits = c.capacity(&ad), c.runnable(&ad).fits
 	if c.offer(now, ad, &a) {
 		return a
 	}
-	a.Reason, a.Free = c.notNow(&ad), c.free(now, ad.Slots)
+	a.Reason, a.Free = c.notNow(&ad), c.free(now, &ad)
 	if !c.enqueue(now, ad) {
 		a.Reason = wire.ReasonQueueing
 		return a
@@ -196,15 +197,20 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	q := c.Queue[c.position(ad.Job)]
 	q.asleep = false // it asks again, and all room is news to it
 	if c.idle() == "" && !c.Ending[ad.Job] {
-		a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
+		a.Held = c.hoped(&ad, 0)
 	}
 	q.hopes = a.Held
 	return a
 }
 
+// answer begins an answer to the origin of a job; why is the reason of a decline, "" of an offer.
+func (c *Claims) answer(ad *wire.Advertisement, why string) wire.Answer {
+	return wire.Answer{Job: ad.Job, Capacity: c.capacity(ad), Fits: c.runnable(ad).fits, Reason: why}
+}
+
 // offer holds room for the job and fills in the answer, if there is any.
 func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) bool {
-	room := c.room(ad.Order(), ad.Needs())
+	room := c.room(&ad)
 	n := min(room, ad.Wanted)
 	if c.Limits.MaxJobs > 0 || c.Limits.MaxWorkersPerJob > 0 {
 		n = min(n, ad.Wanted-ad.Others) // whose they will be is not known
@@ -220,14 +226,18 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 		h = &Hold{key: c.rnd.Uint64() | 1}
 		c.Holds[ad.Job] = h
 	}
-	h.Ad, h.order, h.Needs, h.Workers, h.Expires = ad, ad.Order(), ad.Needs(), n, now.Add(wire.HoldLease)
+	h.Ad, h.order, h.Workers, h.Expires = ad, ad.Order(), n, now.Add(wire.HoldLease)
 	h.announced = false
-	a.Key, a.Workers, a.Lent = h.key, n, h.granted()
+	can := c.runnable(&ad)
+	if h.Room = (Supply{}).minus(ad.Needs, -n); can.mixed {
+		h.Room, h.fits = can.mix(c.left(h.order), n), can.fits
+	}
+	h.report(a)
 	c.yield(now, h)
-	if n < ad.Wanted {
-		// The node may have more room for this job later.
+	if n < ad.Wanted || can.mixed && !h.Room.holds(can.mix(c.Has, n)) {
+		// The node may have more room for this job later, or what is there now lacks for some kinds.
 		if c.enqueue(now, ad) {
-			a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, n)
+			a.Held = c.hoped(&ad, n)
 			c.Queue[c.position(ad.Job)].hopes = a.Held
 		}
 	} else {
@@ -242,12 +252,12 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 func (c *Claims) yield(now time.Time, h *Hold) {
 	for _, id := range lastFirst(c.Holds, func(other *Hold) bool { return h.order.Before(other.order) && !c.blocks(other, h.order) }) {
 		left, jobs := c.promised()
-		if left.lacks(c.Holds[id].Needs) || jobs && c.Jobs[id] == 0 {
+		if c.runnable(&c.Holds[id].Ad).lack(left) || jobs && c.Jobs[id] == 0 {
 			ad := c.Holds[id].Ad
 			c.voids.end(now, c.Holds, id, wire.ReasonYielded)
-			a := wire.Answer{Job: id, Capacity: c.capacity(ad.Needs()), Reason: wire.ReasonBusy}
+			a := c.answer(&ad, wire.ReasonBusy)
 			if c.enqueue(now, ad) {
-				a.Held = c.hoped(ad.Order(), ad.Needs(), ad.Wanted, 0)
+				a.Held = c.hoped(&ad, 0)
 				q := c.Queue[c.position(id)]
 				q.asleep, q.hopes = false, a.Held
 			}
@@ -277,7 +287,7 @@ func lastFirst(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []jobs.ID)
 func (c *Claims) TakenBack() []Outgoing {
 	list := c.taken
 	for _, d := range c.out {
-		list = append(list, Outgoing{d.ad.Origin(), wire.Answer{Job: d.ad.Job, Capacity: c.capacity(d.ad.Needs()), Reason: d.why}})
+		list = append(list, Outgoing{d.ad.Origin(), c.answer(&d.ad, d.why)})
 	}
 	c.taken, c.out = nil, nil
 	return list
@@ -288,7 +298,7 @@ func (c *Claims) TakenBack() []Outgoing {
 func (c *Claims) promised() (left Supply, jobs bool) {
 	left, n := c.Has.beside(c.Used), len(c.Jobs)
 	for id, h := range c.Holds {
-		left = left.minus(h.Needs, h.Workers)
+		left = left.beside(h.Room)
 		if c.Jobs[id] == 0 {
 			n++
 		}
@@ -296,41 +306,13 @@ func (c *Claims) promised() (left Supply, jobs bool) {
 	return left, c.Limits.MaxJobs > 0 && n > c.Limits.MaxJobs
 }
 
-// Granted turns held workers into claims, one for each rank of the grant. What the hold has beyond them is
-// free again. An error says why the grant is refused.
-func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
-	c.expire(now)
-	job, n := g.Job, len(g.Ranks)
-	h := c.part(job, g.Held, g.Key, n)
-	switch {
-	case h == nil || h.key != g.Key:
-		return wire.Refusal(c.voids.why(cmp.Or(g.Held, job), g.Key))
-	case h.Ad.Origin() != origin:
-		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
-	case g.Spec.Needs() != h.Needs || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Network():
-		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
-	case n > h.Workers:
-		return wire.Refusal(wire.ReasonFewer)
+// free returns in how many milliseconds there will be slots for a worker, the smallest of a job with kinds, as
+// far as walltimes tell; 0 = not known.
+func (c *Claims) free(now time.Time, ad *wire.Advertisement) int64 {
+	slots := math.MaxInt
+	for _, w := range c.runnable(ad).needs {
+		slots = min(slots, w.Slots)
 	}
-	delete(c.Holds, job)
-	c.claim(now, job, n, &g.Spec)
-	return nil
-}
-
-// claim counts n workers that begin now.
-func (c *Claims) claim(now time.Time, job jobs.ID, n int, spec *jobs.Spec) {
-	c.Used = c.Used.minus(spec.Needs(), -n)
-	c.Jobs[job] += n
-	if spec.Walltime > 0 && spec.Array == nil {
-		for range n {
-			c.ends = append(c.ends, end{job, spec.Slots, now.Add(time.Duration(spec.Walltime))})
-		}
-	}
-}
-
-// free returns in how many milliseconds so many slots will be free, as far as
-// walltimes tell; 0 = not known.
-func (c *Claims) free(now time.Time, slots int) int64 {
 	slices.SortFunc(c.ends, func(a, b end) int { return a.at.Compare(b.at) })
 	have := c.Has.Slots - c.Used.Slots
 	for _, e := range c.ends {
@@ -371,20 +353,6 @@ func (c *Claims) Released(job jobs.ID, key uint64, forget bool) {
 	} else if i := c.position(job); i >= 0 {
 		c.Queue[i].asleep, c.Queue[i].hopes = true, 0
 	}
-}
-
-// Freed gives the room of n ended workers of a job back and wakes the queue.
-func (c *Claims) Freed(job jobs.ID, n int, w jobs.Needs) {
-	for range n {
-		if i := slices.IndexFunc(c.ends, func(e end) bool { return e.job == job }); i >= 0 {
-			c.ends = slices.Delete(c.ends, i, i+1)
-		}
-	}
-	c.Used = c.Used.minus(w, n)
-	if c.Jobs[job] -= n; c.Jobs[job] <= 0 {
-		delete(c.Jobs, job)
-	}
-	c.wakeQueue()
 }
 
 // Drain takes all offers back and makes no new ones. Origins learn of it when

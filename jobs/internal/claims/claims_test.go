@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -39,7 +40,7 @@ func TestOfferGrantAndFree(t *testing.T) {
 	if c.Busy() != 2 {
 		t.Fatalf("%d slots busy, want 2: what was not granted is free again", c.Busy())
 	}
-	c.Freed(ad.Job, 2, ad.Needs())
+	c.Freed(ad.Job, 2, ad.Needs)
 	if c.Busy() != 0 {
 		t.Fatalf("%d slots busy, want 0", c.Busy())
 	}
@@ -116,7 +117,7 @@ func TestQueuedJobIsOfferedFreedRoom(t *testing.T) {
 			t.Fatalf("got %+v, want a decline because it is busy", a)
 		}
 	}
-	c.Freed(first.Job, 1, first.Needs())
+	c.Freed(first.Job, 1, first.Needs)
 	out := c.Offers(jobtest.Start)
 	if len(out) != 1 || out[0].Answer.Job != third.Job {
 		t.Fatalf("got %+v, want an offer to the older job %s", out, third.Job)
@@ -189,12 +190,17 @@ func TestOlderJobTakesAHoldThatWasNotGranted(t *testing.T) {
 // each that what is used and held fits, that the owner's limits hold for what
 // is new, and that the queue is in order.
 func TestNeverMoreThanThereIs(t *testing.T) {
+	gangs := 0
 	for seed := range uint64(200) {
 		r := newRandomClaims(t, seed)
 		for range 300 {
 			r.step()
 			r.check()
 		}
+		gangs += r.gangs
+	}
+	if gangs < 1000 {
+		t.Errorf("%d jobs with groups were granted: the test does not test", gangs)
 	}
 }
 
@@ -206,6 +212,7 @@ type randomClaims struct {
 	c     *Claims
 	now   time.Time
 	given []givenClaim
+	gangs int // jobs with groups that were granted
 }
 
 type givenClaim struct {
@@ -217,7 +224,7 @@ type givenClaim struct {
 
 func newRandomClaims(t *testing.T, seed uint64) *randomClaims {
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 1 + rnd.IntN(8), Memory: int64(rnd.IntN(2)) << 30, GPUs: rnd.IntN(4)}, rnd)
+	c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 1 + rnd.IntN(8), Memory: int64(rnd.IntN(2)) << 30, GPUs: rnd.IntN(4), Version: jobs.CurrentVersion}, rnd)
 	return &randomClaims{t: t, seed: seed, rnd: rnd, c: c, now: jobtest.Start}
 }
 
@@ -228,7 +235,9 @@ func (r *randomClaims) step() {
 	ad.Stamp, ad.Slots, ad.Memory = jobs.Stamp(ad.Job[0]), 1+rnd.IntN(3), int64(rnd.IntN(3))<<28
 	ad.Disk, ad.GPUs = int64(rnd.IntN(2))<<20, rnd.IntN(8)/6
 	switch rnd.IntN(8) {
-	case 0, 1, 2:
+	case 0:
+		r.gang()
+	case 1, 2:
 		a := c.Advertised(r.now, ad)
 		if (a.Workers > 0) == (a.Reason != "") {
 			r.t.Fatalf("seed %d: the answer is %+v", r.seed, a)
@@ -239,7 +248,7 @@ func (r *randomClaims) step() {
 			if err := c.Granted(r.now, h.Ad.Origin(), wiretest.Grant(ad, a.Key, n)); err != nil {
 				r.t.Fatalf("seed %d: %v", r.seed, err)
 			}
-			r.given = append(r.given, givenClaim{ad.Job, n, h.Needs, c.TakeGPUs(n * h.Needs.GPUs)})
+			r.given = append(r.given, givenClaim{ad.Job, n, h.Ad.Needs, c.TakeGPUs(n * h.Ad.Needs.GPUs)})
 			if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[ad.Job] > most {
 				r.t.Fatalf("seed %d: %d workers of a job, the owner allows %d", r.seed, c.Jobs[ad.Job], most)
 			}
@@ -269,15 +278,66 @@ func (r *randomClaims) step() {
 	}
 }
 
+// gang has a job with groups ask, and perhaps take a mix of its workers that there is room for.
+func (r *randomClaims) gang() {
+	rnd, c := r.rnd, r.c
+	var list []groups.Group
+	for range 1 + rnd.IntN(3) {
+		g := groups.Group{Max: jobs.MaxRanks / 4, Slots: slots(1 + rnd.Int64N(3)), Memory: groups.Range{Min: rnd.Int64N(3) << 28}, GPUs: groups.Range{Min: rnd.Int64N(8) / 6}}
+		g.Where = []string{"", "", "slots > 4"}[rnd.IntN(3)]
+		list = append(list, g)
+	}
+	spec := gang(list...)
+	ad := adOf(&spec, string("abcdefgh"[rnd.IntN(8)])+"aaaa", 1+rnd.IntN(6), 0)
+	ad.Stamp = jobs.Stamp(ad.Job[0])
+	a := c.Advertised(r.now, ad)
+	if (a.Workers > 0) == (a.Reason != "") || a.Check() != nil || (a.Room != nil) != (a.Workers > 0) {
+		r.t.Fatalf("seed %d: the answer is %+v, room %+v", r.seed, a, a.Room)
+	}
+	if a.Workers == 0 || rnd.IntN(2) == 0 {
+		return
+	}
+	_, of := spec.Kinds()
+	room, sizes, n := c.Holds[ad.Job].Room, make([]int, len(list)), 0
+	for n < a.Workers {
+		g := rnd.IntN(len(list))
+		left := room.minus(spec.NeedsOf(g), 1)
+		if a.Fits&(1<<of[g]) == 0 || left.Slots < 0 || left.memory < 0 || left.GPUs < 0 {
+			if rnd.IntN(4) == 0 {
+				break
+			}
+			continue
+		}
+		room, n = left, n+1
+		sizes[g]++
+	}
+	if n == 0 {
+		return
+	}
+	if err := c.Granted(r.now, ad.Origin(), grantOf(&spec, ad, a.Key, sizes...)); err != nil {
+		r.t.Fatalf("seed %d: a grant of %v of %+v, %+v: %v", r.seed, sizes, a, a.Room, err)
+	}
+	for g, n := range sizes {
+		if needs := spec.NeedsOf(g); n > 0 {
+			r.given = append(r.given, givenClaim{ad.Job, n, needs, c.TakeGPUs(n * needs.GPUs)})
+		}
+	}
+	if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[ad.Job] > most {
+		r.t.Fatalf("seed %d: %d workers of a job, the owner allows %d", r.seed, c.Jobs[ad.Job], most)
+	}
+	r.gangs++
+}
+
 func (r *randomClaims) check() {
 	c := r.c
 	left, _ := c.promised()
 	if left.Slots < 0 || left.memory < 0 || left.disk < 0 || left.GPUs < 0 {
 		r.t.Fatalf("seed %d: more is promised than there is: %+v is left", r.seed, left)
 	}
-	want, gpus := 0, map[int]bool{}
+	want, gpus, used := 0, map[int]bool{}, Supply{}
 	for _, k := range r.given {
 		want += k.n
+		used = used.minus(k.needs, -k.n)
 		if len(k.gpus) != k.n*k.needs.GPUs {
 			r.t.Fatalf("seed %d: %d workers have the GPUs %v", r.seed, k.n, k.gpus)
 		}
@@ -287,6 +347,9 @@ func (r *randomClaims) check() {
 			}
 			gpus[g] = true
 		}
+	}
+	if c.Used != used {
+		r.t.Fatalf("seed %d: it counts %+v, workers use %+v", r.seed, c.Used, used)
 	}
 	have := 0
 	for _, n := range c.Jobs {

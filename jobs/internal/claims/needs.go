@@ -23,6 +23,16 @@ func (s Supply) minus(w jobs.Needs, n int) Supply {
 	return s
 }
 
+// limited returns no more of each than another supply has.
+func (s Supply) limited(most Supply) Supply {
+	return Supply{min(s.Slots, most.Slots), min(s.memory, most.memory), min(s.disk, most.disk), min(s.GPUs, most.GPUs)}
+}
+
+// holds reports whether it is enough for another one.
+func (s Supply) holds(o Supply) bool {
+	return s.Slots >= o.Slots && (s.memory >= o.memory || o.memory == 0) && (s.disk >= o.disk || o.disk == 0) && (s.GPUs >= o.GPUs || o.GPUs == 0)
+}
+
 // beside returns what is left beside what is used.
 func (s Supply) beside(used Supply) Supply {
 	return Supply{s.Slots - used.Slots, s.memory - used.memory, s.disk - used.disk, s.GPUs - used.GPUs}
@@ -69,8 +79,8 @@ func (c *Claims) GiveGPUs(taken []int) {
 }
 
 // Adopted counts a worker of an earlier life of this node, which began then.
-func (c *Claims) Adopted(job jobs.ID, spec *jobs.Spec, gpus []int, at time.Time) {
-	c.claim(at, job, 1, spec)
+func (c *Claims) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time) {
+	c.claim(at, job, spec, rank)
 	for _, i := range gpus {
 		c.gpus[i]++
 	}

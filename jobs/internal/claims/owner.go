@@ -33,21 +33,17 @@ func unable(enforces []string) map[string]string {
 // never says why the node will not work for a job as it and its owner are now,
 // or "". Such a job is not queued.
 func (c *Claims) never(ad *wire.Advertisement) string {
-	switch has := c.Has; {
+	switch {
 	case c.Closed != "":
 		return c.Closed
 	case !c.admitted(ad.Origin(), ad.Addrs):
 		return wire.ReasonDenied
-	case has.Slots < ad.Slots:
-		return wire.ReasonSlots
-	case ad.Memory > has.memory:
-		return wire.ReasonMemory
-	case has.GPUs < ad.GPUs:
-		return wire.ReasonGPUs
-	case !c.matches(ad.Where):
-		return wire.ReasonWhere
-	case c.cannot[ad.Network()] != "":
-		return c.cannot[ad.Network()]
+	}
+	if why := c.unfit(ad); why != "" {
+		return why
+	}
+	if why := c.cannot[ad.Network()]; why != "" {
+		return why
 	}
 	return forbidden(&c.Limits, c.self, ad)
 }
@@ -75,14 +71,14 @@ const maxNamed = wire.MaxReason - len(wire.ReasonMount) - 1
 
 // notNow says why nothing was offered to a job.
 func (c *Claims) notNow(ad *wire.Advertisement) string {
-	o, w := ad.Order(), ad.Needs()
+	o := ad.Order()
 	most := c.Limits.MaxJobs
 	switch {
 	case c.idle() != "":
 		return c.idle()
-	case c.Has.disk < ad.Disk:
+	case c.runnable(ad).in(c.Has) == 0:
 		return wire.ReasonDisk
-	case c.left(o).fits(w) == 0:
+	case c.runnable(ad).in(c.left(o)) == 0:
 		return wire.ReasonBusy
 	case most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most:
 		return ownerAllows(most, "job")
@@ -129,6 +125,14 @@ func (c *Claims) matches(text string) bool {
 	p := c.about
 	p.Disk = int(c.Has.disk)
 	return w.Holds(p)
+}
+
+// Describe says what the node is like from now on, for conditions of jobs: what waits and does
+// not match any more waits no longer. Offers stand.
+func (c *Claims) Describe(self vicinity.Member) {
+	c.about = where.PropertiesOf(self)
+	c.drop(func(q *Queued) string { return c.unfit(&q.Ad) })
+	c.Loose = true // has those hear of it that were dropped
 }
 
 // Limit tells what the owner allows from now on. Offers that stand are taken
@@ -188,7 +192,7 @@ func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 		}
 		switch {
 		case c.Holds[ad.Job] != nil:
-		case c.idle() == "" && c.room(ad.Order(), ad.Needs()) > 0:
+		case c.idle() == "" && c.room(ad) > 0:
 			w.Reason = "its origin did not want what was offered"
 		default:
 			w.Reason = c.notNow(ad)
@@ -202,7 +206,7 @@ func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 func (c *Claims) HeldSlots() int {
 	n := c.Used.Slots
 	for _, h := range c.Holds {
-		n += h.Needs.Slots * h.Workers
+		n += h.Room.Slots
 	}
 	return n
 }

@@ -259,7 +259,7 @@ func TestRequirementsAreCounted(t *testing.T) {
 		t.Fatalf("got %+v although both GPUs are used", a)
 	}
 	c.GiveGPUs(one)
-	c.Freed(first.Job, 1, first.Needs())
+	c.Freed(first.Job, 1, first.Needs)
 	if out := c.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Job != second.Job {
 		t.Fatalf("got %+v, want the freed GPU offered to %s", out, second.Job)
 	}
@@ -271,14 +271,14 @@ func TestRequirementsAreCounted(t *testing.T) {
 func TestAdoptedWorkerKeepsItsGPU(t *testing.T) {
 	c := bigNode()
 	old := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1)
-	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, []int{0}, jobtest.Start)
+	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start)
 	ad := wiretest.Ad(jobtest.Node(2), "bbbbb", 2, 2)
 	ad.GPUs = 1
 	if a := c.Advertised(jobtest.Start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v, want an offer of the GPU that is left", a)
 	}
 	// One that has ended may have had the same, and gives it back.
-	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, []int{0}, jobtest.Start)
+	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start)
 	c.GiveGPUs([]int{0})
 	c.Freed(old.Job, 1, jobs.Needs{Slots: 1, GPUs: 1})
 	if got := c.TakeGPUs(1); len(got) != 1 || got[0] != 1 {
@@ -327,7 +327,7 @@ func TestPauseTakesOffersBackAndResumeOffers(t *testing.T) {
 	if a := c.Advertised(jobtest.Start, second); a.Reason != wire.ReasonPaused {
 		t.Fatalf("got %+v", a)
 	}
-	c.Freed(first.Job, 4, first.Needs())
+	c.Freed(first.Job, 4, first.Needs)
 	if out := c.Offers(jobtest.Start); len(out) != 0 {
 		t.Fatalf("offered %+v while paused", out)
 	}

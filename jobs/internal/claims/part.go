@@ -20,9 +20,11 @@ func (c *Claims) part(job, batch jobs.ID, key uint64, workers int) *Hold {
 	if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[job]+workers > most {
 		return nil
 	}
-	own = &Hold{Ad: h.Ad, order: h.order, key: key, Workers: workers, Needs: h.Needs, Expires: h.Expires, recalled: h.recalled, announced: h.announced}
+	own = &Hold{Ad: h.Ad, order: h.order, key: key, Workers: workers, Room: (Supply{}).minus(h.Ad.Needs, -workers),
+		Expires: h.Expires, recalled: h.recalled, announced: h.announced}
 	own.Ad.Job, own.order.ID = job, job
 	whole := *h
+	h.Room = h.Room.beside(own.Room)
 	if h.Workers -= workers; h.Workers == 0 {
 		delete(c.Holds, batch)
 	}

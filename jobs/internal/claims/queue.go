@@ -103,12 +103,16 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 		if c.left(q.Ad.Order()).Slots <= 0 { // nor is there any for those after it
 			break
 		}
-		h := c.Holds[q.Ad.Job]
-		// Of what is granted no more can be offered.
-		if q.asleep && q.hopes == 0 || h != nil && (h.announced || c.room(q.Ad.Order(), q.Ad.Needs()) <= h.Workers) {
+		if q.asleep && q.hopes == 0 {
 			continue
 		}
-		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs())}
+		if h := c.Holds[q.Ad.Job]; h != nil { // of what is granted no more can be offered
+			n := c.room(&q.Ad)
+			if h.announced || !h.grows(n, c.runnable(&q.Ad).mix(c.left(h.order), min(n, q.Ad.Wanted))) {
+				continue
+			}
+		}
+		a := c.answer(&q.Ad, "")
 		if c.offer(now, q.Ad, &a) {
 			if i := c.position(q.Ad.Job); i >= 0 {
 				c.Queue[i].asleep = true // until more room comes
@@ -119,6 +123,16 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 	return append(append(out, c.dashed(now)...), c.TakenBack()...)
 }
 
+// grows reports whether the job could be offered more than is held for it, where there is room for so many
+// workers, and of what they may need that much.
+func (h *Hold) grows(workers int, room Supply) bool {
+	if len(h.Ad.Kinds) == 0 {
+		return workers > h.Workers
+	}
+	workers = min(workers, h.Ad.Wanted)
+	return workers > h.Workers || workers == h.Workers && !h.Room.holds(room)
+}
+
 // dashed tells those who wait for room that others may leave when there will be less of
 // it than they were told.
 func (c *Claims) dashed(now time.Time) (out []Outgoing) {
@@ -126,12 +140,13 @@ func (c *Claims) dashed(now time.Time) (out []Outgoing) {
 		if q.hopes == 0 {
 			continue
 		}
-		a := wire.Answer{Job: q.Ad.Job, Capacity: c.capacity(q.Ad.Needs()), Reason: wire.ReasonBusy}
+		a := c.answer(&q.Ad, wire.ReasonBusy)
 		h := c.Holds[q.Ad.Job]
 		if h != nil {
-			a.Key, a.Workers, a.Lent, a.Reason = h.key, h.Workers, h.granted(), ""
+			a.Reason = ""
+			h.report(&a)
 		}
-		if a.Held = c.hoped(q.Ad.Order(), q.Ad.Needs(), q.Ad.Wanted, a.Workers); a.Held >= q.hopes {
+		if a.Held = c.hoped(&q.Ad, a.Workers); a.Held >= q.hopes {
 			continue
 		}
 		if q.hopes = a.Held; h != nil {

@@ -19,7 +19,7 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 	if h := c.Holds[job]; h != nil {
 		offered = h.Workers
 	}
-	workers := c.hoped(ad.Order(), ad.Needs(), ad.Wanted, offered)
+	workers := c.hoped(&ad, offered)
 	for _, id := range lastFirst(c.Holds, func(h *Hold) bool { return !h.announced && ad.Order().Before(h.order) }) {
 		if workers <= 0 {
 			return
@@ -27,7 +27,9 @@ func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 		h := c.Holds[id]
 		if workers -= h.Workers; h.recalled.IsZero() {
 			h.recalled = now
-			a := wire.Answer{Job: id, Key: h.key, Workers: h.Workers, Lent: h.granted(), Capacity: c.capacity(h.Needs), Recall: true}
+			a := c.answer(&h.Ad, "")
+			a.Recall = true
+			h.report(&a)
 			c.taken = append(c.taken, Outgoing{h.Ad.Origin(), a})
 		}
 	}
@@ -42,6 +44,9 @@ func (c *Claims) Announced(now time.Time, job, batch jobs.ID, key uint64, worker
 	h := c.part(job, batch, key, workers)
 	if h == nil || h.key != key || workers > h.Workers {
 		return nil
+	}
+	if len(h.Ad.Kinds) == 0 { // of others it is not said which they are: the grant takes what it needs
+		h.Room = (Supply{}).minus(h.Ad.Needs, -workers)
 	}
 	if h.Workers = workers; !h.announced { // its origin may have to connect, for two round trips
 		h.announced, h.Expires = true, now.Add(wire.HoldLease)

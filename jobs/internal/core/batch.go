@@ -60,7 +60,7 @@ func wish(spec *jobs.Spec) string {
 		Net      string
 		Priority int
 		Search   jobs.Search
-	}{spec.Needs(), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, how}))
+	}{spec.Needs(0), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, how}))
 }
 
 // join has a job that is about to search wait if another one that wants the same is searching.

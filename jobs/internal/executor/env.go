@@ -33,7 +33,7 @@ const systemPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
 // environment is all that a worker finds: a plain system environment, what
 // gives its place in the job, and what the user asked for, which counts.
 func (x *Executor) environment(b *beginning, p *process.Spec) (list []string, err error) {
-	spec, root, home, path := &b.Claim.Spec, p.Seen(), p.SeenWork(), []string{systemPath}
+	spec, root, home, path := b.Claim.Spec.Of(b.Claim.Rank), p.Seen(), p.SeenWork(), []string{systemPath}
 	if spec.Array != nil {
 		home = filepath.Join(root, process.TaskDir)
 	}
@@ -61,6 +61,10 @@ func (x *Executor) environment(b *beginning, p *process.Spec) (list []string, er
 	}
 	if spec.Array == nil {
 		env["ZORILLA_HOSTFILE"] = filepath.Join(root, "tmp", wire.HostFileName)
+	}
+	if len(spec.Groups) > 0 {
+		env["ZORILLA_TOPOLOGY_FILE"] = filepath.Join(root, "tmp", wire.TopologyFileName)
+		maps.Copy(env, wire.TopologyVariables(spec, b.Claim.Rank))
 	}
 	if b.start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)

@@ -133,7 +133,8 @@ func (x *parallel) variables(b *beginning, p *process.Spec, env map[string]strin
 		r.Address = x.interfaces.network(ip)
 	}
 	found := r.Environment()
-	maps.DeleteFunc(found, func(name, _ string) bool { _, own := b.Claim.Spec.Env[name]; return own })
+	asked := b.Claim.Spec.Of(b.Claim.Rank).Env
+	maps.DeleteFunc(found, func(name, _ string) bool { _, own := asked[name]; return own })
 	return found, nil
 }
 

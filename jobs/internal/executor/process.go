@@ -72,7 +72,7 @@ func (x *Executor) start(root string, e *participant.DoRun, since time.Time) (pr
 
 // processSpec says what the supervisor is to run in a root.
 func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) {
-	c, spec := &b.Claim, &b.Claim.Spec
+	c, spec := &b.Claim, b.Claim.Spec.Of(b.Claim.Rank)
 	p, err := x.cfg.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && b.rank == 0, WorkerAPI: x.sockets.has(spec),
 		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
@@ -102,7 +102,11 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 		}
 	} else { // tasks do not know of each other
 		p.Group = string(c.Job)
-		if err := x.tables.give(root, c.Job, wire.HostFile(b.start.Hosts), b.start.Epoch); err != nil {
+		var topology func() string
+		if len(spec.Groups) > 0 {
+			topology = func() string { return wire.TopologyFile(spec) }
+		}
+		if err := x.tables.give(root, c.Job, wire.HostFile(b.start.Hosts), b.start.Epoch, topology); err != nil {
 			return p, err
 		}
 	}

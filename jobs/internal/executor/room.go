@@ -74,7 +74,7 @@ func (x *Executor) tenants() (list []tenant) {
 		for _, k := range w.Workers {
 			id := participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}
 			if proc := x.procs[id]; proc != nil && !x.Ended(id) {
-				list = append(list, tenant{id, proc, w.Spec.Disk})
+				list = append(list, tenant{id, proc, w.Spec.Needs(k.Rank).Disk})
 			}
 		}
 	}

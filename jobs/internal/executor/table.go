@@ -22,7 +22,7 @@ import (
 // with all that belongs to that.
 const toldFile = "told"
 
-// tables are the host files that workers of this node began with, for others of their
+// tables are the host files, and topology files, that workers of this node began with, for others of their
 // job: a link costs less than a file.
 type tables struct {
 	mu   sync.Mutex
@@ -34,11 +34,19 @@ type madeTable struct {
 	epoch       int64
 }
 
-// give gives a worker that has not begun its job's table.
-func (t *tables) give(root string, job jobs.ID, hosts string, epoch int64) error {
+// give gives a worker that has not begun its job's table, and the topology of a job with groups, which does not
+// change as long as the table is the same; nil = it has none.
+func (t *tables) give(root string, job jobs.ID, hosts string, epoch int64, topology func() string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if like, ok := t.made[job]; ok && like.hosts == hosts && like.epoch == epoch && linkTable(like.root, root, epoch) == nil {
+	names := []string{wire.HostFileName}
+	if epoch > 0 {
+		names = append(names, wire.EpochFileName)
+	}
+	if topology != nil {
+		names = append(names, wire.TopologyFileName)
+	}
+	if like, ok := t.made[job]; ok && like.hosts == hosts && like.epoch == epoch && linkTable(like.root, root, names) == nil {
 		return nil
 	}
 	// What is linked lies where no worker can put something else in its place, and is to
@@ -48,11 +56,18 @@ func (t *tables) give(root string, job jobs.ID, hosts string, epoch int64) error
 	if err == nil && epoch > 0 {
 		err = loose.Write(filepath.Join(root, wire.EpochFileName), epochText(epoch))
 	}
-	if err == nil && linkTable(root, root, epoch) == nil {
+	if err == nil && topology != nil {
+		err = loose.Write(filepath.Join(root, wire.TopologyFileName), []byte(topology()))
+	}
+	if err == nil && linkTable(root, root, names) == nil {
 		t.made[job] = madeTable{root, hosts, epoch}
 		return nil
 	}
-	return errors.Join(err, writeTable(root, hosts, epoch)) // not every file system has links
+	err = errors.Join(err, writeTable(root, hosts, epoch)) // not every file system has links
+	if topology != nil {
+		err = errors.Join(err, giveFile(root, wire.TopologyFileName, topology()))
+	}
+	return err
 }
 
 func (t *tables) forget(job jobs.ID) {
@@ -61,14 +76,10 @@ func (t *tables) forget(job jobs.ID) {
 	delete(t.made, job)
 }
 
-// linkTable gives a worker the files that lie in the root of another one, or its own.
-func linkTable(from, to string, epoch int64) error {
+// linkTable gives a worker files that lie in the root of another one, or its own.
+func linkTable(from, to string, names []string) error {
 	if err := makeTmp(to); err != nil {
 		return err
-	}
-	names := []string{wire.HostFileName, wire.EpochFileName}
-	if epoch == 0 {
-		names = names[:1]
 	}
 	for _, name := range names {
 		if err := os.Link(filepath.Join(from, name), filepath.Join(to, "tmp", name)); err != nil {

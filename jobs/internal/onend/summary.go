@@ -34,7 +34,7 @@ func Summary(st jobs.Status, output []byte) []byte {
 	if st.Spec.Name != "" {
 		row("name", "%s", st.Spec.Name)
 	}
-	row("command", "%s", strings.Join(st.Spec.Args, " "))
+	row("command", "%s", strings.Join(st.Spec.Command(), " "))
 	row("state", "%s, exit code %d", st.State, st.ExitCode)
 	if st.Reason != "" {
 		row("reason", "%s", st.Reason)

@@ -194,7 +194,7 @@ func TestRecordIsSmall(t *testing.T) {
 		t.Errorf("a row has %d bytes", n)
 	}
 	args := strings.Fields(strings.Repeat("/usr/bin/program --option ", 4000))
-	p := record.PastOf(&record.Record{ID: "aaaaa@zeb2a", Spec: jobs.Spec{Args: args, Min: 1, Max: 1}, State: jobs.Failed, Reason: strings.Repeat("rank 0 ended ", 100), Ended: time.Now()})
+	p := record.PastOf(&record.Record{ID: "aaaaa@zeb2a", Lineup: record.Lineup{Spec: jobs.Spec{Args: args, Min: 1, Max: 1}}, State: jobs.Failed, Reason: strings.Repeat("rank 0 ended ", 100), Ended: time.Now()})
 	if n := int(unsafe.Sizeof(*p)) + len(p.Name) + len(p.Reason); n > 400 {
 		t.Errorf("the largest record has %d bytes", n)
 	}

@@ -29,7 +29,7 @@ func (h *home) attempt(id jobs.ID, rank, attempt int) (lines []string, err error
 // node; that of the one that counts is what a job printed.
 func TestOutputOfEarlierAttempts(t *testing.T) {
 	atHome(t, func(t *testing.T, h *home) {
-		id := h.submit(jobs.Spec{Args: []string{"retry"}, Min: 2, Retries: 2})
+		id := h.submit(jobs.Spec{Args: []string{"retry"}, Min: 2, Failing: jobs.Failing{Retries: 2}})
 		if st := h.await(id); st.State != jobs.Failed || !slices.Equal(st.Earlier, []int{1, 2}) {
 			t.Fatalf("%s, earlier attempts: %d", st.State, st.Earlier)
 		}
@@ -74,7 +74,7 @@ func TestOutputOfEarlierAttempts(t *testing.T) {
 // What the disk lost of an attempt is told to who reads that one, and to nobody else.
 func TestDamagedOutputOfEarlierAttempts(t *testing.T) {
 	atHome(t, func(t *testing.T, h *home) {
-		id := h.submit(jobs.Spec{Args: []string{"retry"}, Min: 2, Retries: 1})
+		id := h.submit(jobs.Spec{Args: []string{"retry"}, Min: 2, Failing: jobs.Failing{Retries: 1}})
 		h.await(id)
 		h.stop()
 		path := filepath.Join(h.dir, "jobs", string(id), "output")

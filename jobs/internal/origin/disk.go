@@ -173,7 +173,7 @@ func remains(rec *record.Record, at time.Time) []byte {
 	if rec.Past == nil {
 		p.Forgotten = at.UnixNano()
 		if p.Key != "" {
-			sum := rec.Spec.Sum()
+			sum := rec.AsSubmitted().Sum()
 			p.Sum = sum[:]
 		}
 	}

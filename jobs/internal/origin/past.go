@@ -157,7 +157,7 @@ func (t *table) titles() titles {
 		known[nameOf(id)] = []string{p.Name}
 	}
 	for id, j := range t.jobs {
-		known[nameOf(id)] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Args...)
+		known[nameOf(id)] = append([]string{j.Primary.Rec.Spec.Name}, j.Primary.Rec.Spec.Command()...)
 	}
 	return known
 }

@@ -69,7 +69,7 @@ func (t *table) findLast() {
 func (t *table) put(j *job) {
 	id := j.Primary.Rec.ID
 	if t.jobs[id] = j; !j.filed { // else the archive has its key
-		t.keys.keep(&j.Primary.Rec.Spec, id)
+		t.keys.keep(j.Primary.Rec.AsSubmitted(), id)
 	}
 }
 
@@ -295,7 +295,7 @@ func keyOf(rec *record.Record) (key string, sum [sha256.Size]byte) {
 	switch {
 	case rec == nil:
 	case rec.Past == nil:
-		key, sum = rec.Spec.Key, rec.Spec.Sum()
+		key, sum = rec.Spec.Key, rec.AsSubmitted().Sum()
 	case len(rec.Past.Sum) == len(sum):
 		key, sum = rec.Past.Key, [sha256.Size]byte(rec.Past.Sum)
 	}

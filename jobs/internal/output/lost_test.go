@@ -42,7 +42,7 @@ func written(t testing.TB, path string) (map[StreamOf]string, *record.Record) {
 	}
 	size, _, _ := file.Spool.State()
 	file.Spool.Close()
-	rec := &record.Record{ID: lostJob, Spec: jobs.Spec{Min: 2, Max: 2}, Ending: record.Ending{Stored: size}}
+	rec := &record.Record{ID: lostJob, Lineup: record.Lineup{Spec: jobs.Spec{Min: 2, Max: 2}}, Ending: record.Ending{Stored: size}}
 	for i := range 2 {
 		rec.Ranks = append(rec.Ranks, record.Rank{Attempt: 1, Wrote: &wire.Written{Stdout: int64(len(want[StreamOf{wiretest.RA(i, 1), work.Stdout}])), Stderr: int64(len(want[StreamOf{wiretest.RA(i, 1), work.Stderr}]))}})
 	}
@@ -234,7 +234,7 @@ func TestTornOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			tell(t, name, file, map[StreamOf]string{{wiretest.RA(0, 1), work.Stdout}: strings.Repeat("12345", 4)})
-			rec := &record.Record{Ranks: []record.Rank{{Attempt: 1}}}
+			rec := &record.Record{Lineup: record.Lineup{Ranks: []record.Rank{{Attempt: 1}}}}
 			list := strings.Join(file.Damage(rec, -1), "; ")
 			if left, ahead := confirmed(file, 0); left != c.left || ahead != 0 || !strings.HasPrefix(list, c.damage) || (c.damage == "") != (list == "") {
 				t.Errorf("%s: %d bytes are left (%d ahead), damage %q; want %d and %q", name, left, ahead, list, c.left, c.damage)
@@ -263,7 +263,7 @@ func FuzzOutputLog(f *testing.F) {
 			t.Fatal(err)
 		}
 		tell(t, "fuzz", file, want)
-		file.Damage(&record.Record{Ranks: []record.Rank{{Attempt: 1}}}, -1)
+		file.Damage(&record.Record{Lineup: record.Lineup{Ranks: []record.Rank{{Attempt: 1}}}}, -1)
 		if left, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(b, left) || !goesOn && len(left) < len(b) {
 			t.Fatalf("opening it changed the file: %v", err)
 		}

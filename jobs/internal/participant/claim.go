@@ -44,7 +44,7 @@ func (c *ClaimRecord) check() error {
 		return fmt.Errorf("claim of version %d, this node understands only %d", c.Version, claimVersion)
 	case len(c.GPUs) > jobs.MaxGPUs || slices.ContainsFunc(c.GPUs, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: GPUs: %w", codec.ErrMalformed)
-	case len(c.Cores) > c.Spec.Needs().Slots || slices.ContainsFunc(c.Cores, func(i int) bool { return i < 0 }):
+	case len(c.Cores) > c.Spec.Needs(c.Rank).Slots || slices.ContainsFunc(c.Cores, func(i int) bool { return i < 0 }):
 		return fmt.Errorf("claim: processors: %w", codec.ErrMalformed)
 	case c.Share < 0, c.Share > 0 && !c.Spec.ShareWork, c.Share == 0 && c.Spec.ShareWork && c.Lost == "":
 		return fmt.Errorf("claim: shared directory: %w", codec.ErrMalformed)

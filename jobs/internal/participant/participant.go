@@ -15,6 +15,7 @@ import (
 
 	"zorilla/internal/sanitize"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
@@ -84,7 +85,7 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 	w.Heard = now
 	for _, ra := range g.Ranks {
 		k := w.newWorker(ra)
-		k.gpus = p.Claims.TakeGPUs(g.Spec.GPUs)
+		k.gpus = p.Claims.TakeGPUs(k.needs.GPUs)
 		if g.Spec.MPI {
 			k.cores = p.Claims.Cores.Take(k.needs.Slots)
 		}
@@ -114,7 +115,7 @@ func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error
 		return wire.Refusal(wire.ReasonLeaving)
 	case w == nil:
 		return nil
-	case w.ending || w.inputs == inputsFailed:
+	case w.ending || w.inputs == inputsFailed || !sameSizes(w.Spec.Groups, g.Spec.Groups):
 		return wire.Refusal(wire.ReasonEarlier)
 	}
 	for _, ra := range g.Ranks {
@@ -123,6 +124,12 @@ func (p *Participant) engageable(from vicinity.ID, w *Work, g *wire.Grant) error
 		}
 	}
 	return nil
+}
+
+// sameSizes reports whether groups are as large as before. If their sizes were chosen again, the ranks of the
+// workers that are here are of other groups by now, and these are not wanted any more.
+func sameSizes(before, now []groups.Group) bool {
+	return slices.EqualFunc(before, now, func(a, b groups.Group) bool { return a.Max == b.Max })
 }
 
 func (p *Participant) newWork(now time.Time, g *wire.Grant, since time.Time) *Work {
@@ -164,7 +171,7 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 	}
 	k.gpus, k.cores, k.share = c.GPUs, c.Cores, c.Share
 	p.Claims.Cores.Keep(c.Cores)
-	p.Claims.Adopted(c.Job, &c.Spec, c.GPUs, timers.Earlier(c.At, now))
+	p.Claims.Adopted(c.Job, &c.Spec, c.Rank, c.GPUs, timers.Earlier(c.At, now))
 	if c.Start == nil {
 		k.prepare(now)
 		return

@@ -130,7 +130,7 @@ const (
 )
 
 func (w *Work) newWorker(ra jobs.RankAttempt) *Worker {
-	return &Worker{work: w, RankAttempt: ra, needs: w.Spec.Needs(), State: jobs.WorkerPreparing}
+	return &Worker{work: w, RankAttempt: ra, needs: w.Spec.Needs(ra.Rank), State: jobs.WorkerPreparing}
 }
 
 // share is the number of the work directory that a worker which comes now shares with others:

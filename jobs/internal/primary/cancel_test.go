@@ -15,7 +15,7 @@ import (
 // is tried again, and the ranks that did not fail count no less.
 func TestCancelKeepsOutput(t *testing.T) {
 	for name, spec := range map[string]jobs.Spec{
-		"rigid": {Min: 2, Max: 2, Retries: 3, Outputs: []string{"out"}}, "malleable": {Min: 1, Max: 2, Retries: 3, Outputs: []string{"out"}},
+		"rigid": {Min: 2, Max: 2, Failing: jobs.Failing{Retries: 3}, Outputs: []string{"out"}}, "malleable": {Min: 1, Max: 2, Failing: jobs.Failing{Retries: 3}, Outputs: []string{"out"}},
 	} {
 		c := running(t, spec)
 		first, second := c.p.Rec.Ranks[0].Node, c.p.Rec.Ranks[1].Node
@@ -61,7 +61,7 @@ func TestCancelKeepsOutput(t *testing.T) {
 // A node that is gone keeps a cancelled job no longer than its lease, and who does not want
 // to wait ends it at once.
 func TestCancelWithoutANode(t *testing.T) {
-	c := running(t, jobs.Spec{Min: 2, Max: 2, Retries: 1})
+	c := running(t, jobs.Spec{Min: 2, Max: 2, Failing: jobs.Failing{Retries: 1}})
 	c.p.Cancel(c.now, "cancelled by a user", false)
 	c.after(2 * wire.PartLease)
 	c.state(jobs.Cancelled, jobs.CodeCancelled)

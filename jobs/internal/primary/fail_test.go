@@ -148,7 +148,7 @@ func TestMaxFails(t *testing.T) {
 }
 
 func TestRankIsTriedAgain(t *testing.T) {
-	c := running(t, jobs.Spec{Min: 2, Max: 2 + 2, Retries: 1})
+	c := running(t, jobs.Spec{Min: 2, Max: 2 + 2, Failing: jobs.Failing{Retries: 1}})
 	c.exits(1, wiretest.RA(1, 1), 3, work.Exited)
 	c.state(jobs.Running, -1)
 	if w := c.p.Rec.Wanted(); w != 1 {
@@ -192,7 +192,7 @@ func TestGangIsTriedAgainAsAWhole(t *testing.T) {
 		"machine": func(c *talk) { c.silence(2) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := running(t, jobs.Spec{Min: 3, Max: 3, Retries: 2})
+			c := running(t, jobs.Spec{Min: 3, Max: 3, Failing: jobs.Failing{Retries: 2}})
 			fail(c)
 			c.state(jobs.Pending, -1)
 			if w := c.p.Rec.Wanted(); w != 3 {
@@ -235,7 +235,7 @@ func (c *talk) silence(n int) {
 // A release may arrive late, when its node has been granted ranks of the next
 // attempt: it must not mean these.
 func TestReleaseOfAnAttemptNamesIt(t *testing.T) {
-	c := running(t, jobs.Spec{Min: 3, Max: 3, Retries: 2})
+	c := running(t, jobs.Spec{Min: 3, Max: 3, Failing: jobs.Failing{Retries: 2}})
 	c.exits(1, wiretest.RA(0, 1), 3, work.Exited)
 	c.exits(1, wiretest.RA(1, 1), 143, work.Stopped)
 	list := releases(c.exits(2, wiretest.RA(2, 1), 0, work.Exited))
@@ -265,9 +265,9 @@ func TestStatusTellsWhyRanksAreTriedAgain(t *testing.T) {
 		fail func(c *talk)
 		want map[int]string
 	}{
-		"its program": {jobs.Spec{Min: 2, Max: 2 + 2, Retries: 1}, func(c *talk) { c.exits(1, wiretest.RA(1, 1), 3, work.Exited) },
+		"its program": {jobs.Spec{Min: 2, Max: 2 + 2, Failing: jobs.Failing{Retries: 1}}, func(c *talk) { c.exits(1, wiretest.RA(1, 1), 3, work.Exited) },
 			map[int]string{1: "rank 1 on " + one + " ended with 3"}},
-		"the gang's": {jobs.Spec{Min: 2, Max: 2, Retries: 1}, func(c *talk) {
+		"the gang's": {jobs.Spec{Min: 2, Max: 2, Failing: jobs.Failing{Retries: 1}}, func(c *talk) {
 			c.exits(1, wiretest.RA(0, 1), 3, work.Exited)
 			c.exits(1, wiretest.RA(1, 1), 143, work.Stopped)
 		}, map[int]string{0: "rank 0 on " + one + " ended with 3", 1: "rank 0 on " + one + " ended with 3"}},

@@ -63,11 +63,10 @@ func (l *ledger) advertisement(now time.Time, name jobs.ID, r jobs.Round, others
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
 	ad := wire.Advertisement{
 		Job: name, Addrs: addrs, Round: r.Number, Wanted: r.Wanted, Others: others,
-		Slots: spec.Slots, Memory: spec.Memory, Disk: spec.Disk, GPUs: spec.GPUs, Where: spec.Condition(), Mounts: spec.Mounts,
 		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),
 	}
-	ad.Ask(spec.Net)
+	ad.AskFor(spec)
 	return ad
 }
 
@@ -102,7 +101,7 @@ func (l *ledger) sizeReason(more int) string {
 		asked = fmt.Sprintf("; %d were asked for", l.Rec.Asked)
 	}
 	switch {
-	case l.Rec.Spec.Rigid() || more == 0 && asked == "":
+	case l.Rec.Spec.FixedSize() || more == 0 && asked == "":
 		return ""
 	case more == 0:
 		return fmt.Sprintf("runs with %d workers%s", have, asked)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
@@ -26,6 +27,7 @@ type lifecycle struct {
 	table tableState
 	held  map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 	overdue
+	preferences
 }
 
 // advance starts what is ready and ends what has ended.
@@ -41,6 +43,10 @@ func (p *lifecycle) advance(now time.Time) {
 		}
 		switch k := &p.Rec.Ranks[i]; k.State {
 		case jobs.WorkerReady:
+			if !failing && !p.Rec.Started.IsZero() && p.Rec.Awaits(i) {
+				active++
+				continue
+			}
 			ready = append(ready, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
 			active++
 		case jobs.WorkerRunning:
@@ -117,7 +123,7 @@ func (p *lifecycle) ports(ranks []jobs.RankAttempt) (list []int) {
 func (p *lifecycle) finish(now time.Time) {
 	v := p.Rec.Verdict()
 	if v.State == jobs.Failed && p.Rec.Tasks == nil {
-		if p.retryGang(now, v.Reason) {
+		if p.Rec.Spec.FixedSize() && p.failedWhole() && p.retryGang(now, v.Reason) {
 			return
 		}
 		v.Reason += p.Rec.StoppedText()
@@ -153,6 +159,9 @@ func (p *lifecycle) tally() jobs.Tally {
 func (p *lifecycle) Demand() search.Demand {
 	d := search.Demand{Wanted: p.Rec.Wanted(), Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
+	if d.Wanted > 0 && p.Rec.Spec.JointChoice() {
+		d.Nodes, d.Groups = p.Rec.Nodes(), p.groupsWanted()
+	}
 	return d
 }
 
@@ -209,7 +218,7 @@ func (p *lifecycle) giveOffersBack() {
 }
 
 // lost handles started ranks whose node is gone: a rigid job cannot go on, a
-// malleable one gets them replaced near by.
+// malleable one gets them replaced near by. Of a job with groups those of the ranks say what starts again.
 func (p *lifecycle) lost(now time.Time, ranks []jobs.RankAttempt, why string) {
 	p.emit(record.Event{Kind: record.Lost, At: now, Ranks: ranks, Reason: why})
 	if p.Rec.Closing() {
@@ -219,14 +228,19 @@ func (p *lifecycle) lost(now time.Time, ranks []jobs.RankAttempt, why string) {
 		p.advance(now)
 		return
 	}
-	if p.Rec.Replicated() && p.survives(now, ranks) || p.retryGang(now, why) {
+	if p.Rec.Replicated() && p.survives(now, ranks) {
 		return
 	}
-	if p.Rec.Spec.Rigid() {
-		p.End(now, jobs.NodeFail, why, jobs.CodeZorilla)
-		return
+	switch p.Rec.Spec.RestartsOf(ranks) {
+	case groups.RestartJob:
+		if !p.retryGang(now, why) {
+			p.End(now, jobs.NodeFail, why, jobs.CodeZorilla)
+		}
+	case groups.RestartGroup:
+		p.regroup(now, record.Declined, ranks, why)
+	default:
+		p.Search.Again(now)
 	}
-	p.Search.Again(now)
 }
 
 // survives handles lost copies, and reports whether the job goes on, or ends, by

@@ -3,6 +3,7 @@ package primary
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -248,7 +249,7 @@ func TestWorstPairOfOtherJobs(t *testing.T) {
 	for _, ev := range c.log {
 		replayed.Apply(ev)
 	}
-	if replayed.Worst == nil || *replayed.Worst != *w {
+	if replayed.Worst == nil || !reflect.DeepEqual(replayed.Worst, w) {
 		t.Errorf("after a restart it is %v", replayed.Worst)
 	}
 }

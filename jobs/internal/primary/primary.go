@@ -107,7 +107,8 @@ func (p *Primary) Wake() time.Time {
 	if p.Rec.State.Final() {
 		return time.Time{}
 	}
-	return timers.Earlier(timers.Earlier(p.outlook().Until, p.giveUpAt()), timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
+	search := timers.Earlier(p.outlook().Until, p.preferences.ends)
+	return timers.Earlier(timers.Earlier(search, p.giveUpAt()), timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended
@@ -132,13 +133,11 @@ func (p *Primary) pursue(now time.Time) {
 	if p.Rec.State.Final() {
 		return
 	}
+	p.preferences.look(now, &p.Rec)
 	d := p.Demand()
 	if p.shares && d.Wanted > 0 {
 		p.expect(now, p.look())
 		return
-	}
-	if d.Wanted > 0 && p.Rec.Spec.Grouped() {
-		d.Nodes = p.Rec.Nodes()
 	}
 	p.carryOut(now, p.Search.Next(now, d))
 }
@@ -151,7 +150,7 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 		p.End(now, jobs.Failed, n.Err.Error(), jobs.CodeZorilla)
 		return
 	}
-	p.grant(now, "", n.Grant)
+	p.grant(now, "", n.Grant, n.Sizes)
 	p.yield(n.Release, n.Over)
 	p.Ask(now, p.Search, p.Rec.ID, &n)
 }
@@ -202,21 +201,28 @@ func (p *Primary) noteSearch() {
 }
 
 // grant gives wanted ranks to the nodes of offers, which are held for the job itself, or else for the batch of
-// that name.
-func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice) {
+// that name. Sizes are how many each group gets.
+func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, sizes []int) {
 	total := 0
 	for _, c := range taken {
 		total += len(c.Places)
 		p.Parts.at(c.Node) // all of them first: they fetch inputs from each other
 	}
 	wanted := p.Rec.WantedRanks(total)
+	if len(sizes) > 0 { // groups are served in order, whatever they lack
+		slices.Sort(wanted)
+	}
+	if !p.Rec.SizesOpen() {
+		sizes = nil
+	}
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
 		for _, place := range c.Places {
 			rank := wanted[place]
 			ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt + 1})
 		}
-		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks})
+		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
+			Sizing: record.Sizing{Sizes: sizes}})
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key = now, c.Key
 		k.watched, k.progress, k.granted = true, now, now

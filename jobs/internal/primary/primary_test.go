@@ -24,6 +24,7 @@ type talk struct {
 	p   *Primary
 	now time.Time
 	log []record.Event
+	groupTalk
 }
 
 func newTalk(t *testing.T, spec jobs.Spec) *talk {

@@ -65,7 +65,8 @@ func (p *Primary) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.
 			idle[k.Node] = append(idle[k.Node], ra)
 		}
 	}
-	p.emit(record.Event{Kind: record.Resized, At: now, Size: want, Ranks: ranks, Reason: fmt.Sprintf("it was given back when %d workers were asked for", want)})
+	p.emit(record.Event{Kind: record.Resized, At: now, Sizing: record.Sizing{Size: want}, Ranks: ranks,
+		Reason: fmt.Sprintf("it was given back when %d workers were asked for", want)})
 	p.release(running, true)
 	p.release(idle, false)
 	p.Search.Again(now)
@@ -93,7 +94,7 @@ func (l *ledger) mayResize(from vicinity.ID, by jobs.RankAttempt) error {
 		return fmt.Errorf("%w: rank %d (attempt %d) is no worker of job %s any more", jobs.ErrRefused, by.Rank, by.Attempt, job)
 	case spec.Array != nil:
 		return fmt.Errorf("%w: job %s is an array: it has as many workers as there is room and work for", jobs.ErrRefused, job)
-	case spec.Rigid():
+	case spec.FixedSize():
 		return fmt.Errorf("%w: job %s has %d workers, no more and no fewer: only one with -n MIN..MAX gets others while it runs",
 			jobs.ErrRefused, job, spec.Workers())
 	case l.Rec.Closing():

@@ -200,7 +200,7 @@ func TestNumberOfWorkersIsReplayed(t *testing.T) {
 		t.Fatalf("got %+v, wants %d", ack, again.p.Rec.Wanted())
 	}
 	for _, size := range []int{-1, 7} {
-		if ev := (record.Event{Kind: record.Resized, Size: size}); ev.Sound(&again.p.Rec) {
+		if ev := (record.Event{Kind: record.Resized, Sizing: record.Sizing{Size: size}}); ev.Sound(&again.p.Rec) {
 			t.Errorf("a number of %d is sound", size)
 		}
 	}

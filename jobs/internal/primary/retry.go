@@ -2,9 +2,12 @@ package primary
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -22,9 +25,15 @@ import (
 // have ended.
 func (p *lifecycle) failed(now time.Time, from vicinity.ID, w wire.WorkerReport) {
 	k := &p.Rec.Ranks[w.Rank]
-	if !p.Rec.Spec.Rigid() && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) && p.Rec.Cancelled == "" {
+	restarts := p.Rec.Spec.Restarts(w.Rank)
+	if restarts != groups.RestartJob && k.Retries < p.Rec.Spec.Retries && !record.Overflowed(&p.Rec) && p.Rec.Cancelled == "" {
 		p.Search.Demote(now, from)
-		p.retry(now, []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k))
+		ranks, why := []jobs.RankAttempt{w.RankAttempt}, p.Rec.ExitReason(w.Rank, k)
+		if restarts == groups.RestartGroup {
+			p.regroup(now, record.Retried, ranks, why)
+			return
+		}
+		p.retry(now, ranks, why)
 		return
 	}
 	if p.Rec.Failing() {
@@ -71,9 +80,39 @@ func (p *lifecycle) retry(now time.Time, ranks []jobs.RankAttempt, why string) {
 	p.Search.Again(now)
 }
 
+// regroup starts the groups of some ranks again, which are lost or have ended.
+func (p *lifecycle) regroup(now time.Time, kind record.Kind, ranks []jobs.RankAttempt, why string) {
+	all := p.Rec.OfGroups(ranks)
+	stop := map[vicinity.ID][]jobs.RankAttempt{}
+	for _, ra := range all {
+		if k := &p.Rec.Ranks[ra.Rank]; k.State != jobs.WorkerWanted && k.State != jobs.WorkerLost {
+			stop[k.Node] = append(stop[k.Node], ra)
+		}
+	}
+	var names []string
+	for _, ra := range ranks {
+		g, _ := p.Rec.Spec.GroupOf(ra.Rank)
+		names = append(names, p.Rec.Spec.Groups[g].Name)
+	}
+	slices.Sort(names)
+	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: fmt.Sprintf("%s: all of group %s", why, strings.Join(slices.Compact(names), ", "))})
+	p.release(stop, false)
+	p.Search.Again(now)
+}
+
+// failedWhole reports whether all of a job is to be tried again by how its ranks ended.
+func (p *lifecycle) failedWhole() bool {
+	for rank := range p.Rec.Ranks {
+		if k := &p.Rec.Ranks[rank]; k.State == jobs.WorkerEnded && record.BadExit(k.Exit) && p.Rec.Spec.Restarts(rank) == groups.RestartJob {
+			return true
+		}
+	}
+	return p.Rec.Spec.Rigid()
+}
+
 // retryGang starts a gang again as a whole, and reports whether it may.
 func (p *lifecycle) retryGang(now time.Time, why string) bool {
-	if !p.Rec.Spec.Rigid() || p.Rec.Retries >= p.Rec.Spec.Retries || record.Overflowed(&p.Rec) {
+	if p.Rec.Retries >= p.Rec.Spec.Retries || record.Overflowed(&p.Rec) {
 		return false
 	}
 	p.startOver(now, record.Retried, why)
@@ -113,10 +152,13 @@ func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerRepor
 			return
 		}
 	}
-	if p.Rec.Spec.Rigid() {
+	switch p.Rec.Spec.RestartsOf(ranks) {
+	case groups.RestartJob:
 		p.startOver(now, record.Declined, why)
-		return
+	case groups.RestartGroup:
+		p.regroup(now, record.Declined, ranks, why)
+	default:
+		p.emit(record.Event{Kind: record.Declined, At: now, Ranks: ranks, Reason: why})
+		p.Search.Again(now)
 	}
-	p.emit(record.Event{Kind: record.Declined, At: now, Ranks: ranks, Reason: why})
-	p.Search.Again(now)
 }

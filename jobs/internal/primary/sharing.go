@@ -39,7 +39,7 @@ func (p *Primary) Found(now time.Time, s *search.Search, batch jobs.ID, got []se
 	p.sharing = sharing{}
 	p.Search.Learn(s, got)
 	p.noteSearch()
-	p.grant(now, batch, got)
+	p.grant(now, batch, got, nil)
 	p.pursue(now)
 }
 

@@ -33,7 +33,7 @@ func (p *Primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
 
 // MemberGone is called when the overlay has declared a node dead.
 func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
-	p.Parts.gone(now, id, p.Rec.Spec.Rigid() && p.Rec.Started.IsZero())
+	p.Parts.gone(now, id, p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero())
 	p.Search.Gone(id)
 	p.Tick(now)
 }

@@ -85,7 +85,7 @@ func (p *Primary) Status() jobs.Status {
 		ID: r.ID, Origin: r.Origin, Spec: r.Spec, State: r.State, Reason: p.reason(), ExitCode: r.Code,
 		Submitted: r.Submitted, Started: r.Started, Ended: r.Ended,
 		Rounds: slices.Clone(p.searching().Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
-		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Asked: r.Asked, AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
+		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Shape: p.shape(), AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
 	for _, k := range r.Kept {
 		if k.Output != nil {
@@ -94,7 +94,7 @@ func (p *Primary) Status() jobs.Status {
 	}
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
-		if k.Attempt == 0 && !r.Spec.Rigid() && i >= r.Spec.Min {
+		if k.Attempt == 0 && !r.Spec.FixedSize() && i >= r.Spec.Min {
 			continue // never asked for in earnest
 		}
 		ra := jobs.RankAttempt{Rank: i, Attempt: k.Attempt}

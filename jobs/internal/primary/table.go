@@ -84,7 +84,7 @@ func (t *tableState) next(now time.Time, r *record.Record, from vicinity.ID, rep
 // startMessage lets ranks start.
 func (p *lifecycle) startMessage(ranks []jobs.RankAttempt) wire.Start {
 	s := wire.Start{Job: p.Rec.ID, Ranks: ranks, Size: p.Rec.Spec.Min, Hosts: p.table.of(&p.Rec), Epoch: p.Rec.Epoch, MasterNode: p.Rec.Ranks[0].Node}
-	if !p.Rec.Spec.Rigid() {
+	if !p.Rec.Spec.FixedSize() {
 		s.Size = p.Rec.Ranks.Kept(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning, jobs.WorkerEnded)
 	}
 	return s

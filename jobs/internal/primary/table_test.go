@@ -131,7 +131,7 @@ func TestTablesOfLargeJobsAreRare(t *testing.T) {
 // A restarted origin goes on with the epoch of before, and a gang that starts
 // again has a later one.
 func TestEpochsOnlyGrow(t *testing.T) {
-	c := newTalk(t, jobs.Spec{Min: 2, Max: 2, Retries: 1})
+	c := newTalk(t, jobs.Spec{Min: 2, Max: 2, Failing: jobs.Failing{Retries: 1}})
 	c.offer(1, 1)
 	c.offer(2, 1)
 	c.report(1, jobs.WorkerReady, 0, wiretest.RA(0, 1))

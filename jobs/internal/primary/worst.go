@@ -31,6 +31,6 @@ func (p *lifecycle) worstPair() *jobs.WorstPair {
 	}
 	w := &jobs.WorstPair{A: nodes[a], B: nodes[b], NameA: p.Rec.NameOf(nodes[a]), NameB: p.Rec.NameOf(nodes[b]), RTT: codec.Duration(rtt)}
 	_, sure := p.Search.Between(w.A, w.B)
-	w.Estimated = !sure
+	w.Estimated, w.Links = !sure, p.linkPairs()
 	return w
 }

@@ -22,7 +22,7 @@ type Kind string
 
 const (
 	Submitted  Kind = "submitted" // Spec, Stamp
-	Granted    Kind = "granted"   // Node, Name, RTT, Ranks
+	Granted    Kind = "granted"   // Node, Name, RTT, Ranks; Sizes of a job with groups
 	Released   Kind = "released"  // Ranks went back before they had started; Reason
 	Started    Kind = "started"   // Ranks
 	Exited     Kind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
@@ -31,7 +31,7 @@ const (
 	Lost       Kind = "lost"      // Ranks, Node, Reason
 	Away       Kind = "away"      // Node is being started again, until For has passed
 	Retried    Kind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
-	Declined   Kind = "declined"  // the same, since the program of one did not begin at its node: it does not count
+	Declined   Kind = "declined"  // the same, where it does not count: the program of one did not begin at its node, or others of its group were lost
 	Resized    Kind = "resized"   // Size: how many workers were asked for; Ranks are given back; Reason
 	Leased     Kind = "leased"    // Ranks (one) gets Tasks of an array
 	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
@@ -70,9 +70,15 @@ type Event struct {
 	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
 	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
 	Past  *Past           `json:"past,omitempty"`
-	Size  int             `json:"size,omitempty"` // of Resized
+	Sizing
 
 	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
+}
+
+// Sizing is how many workers there are to be.
+type Sizing struct {
+	Size  int   `json:"size,omitempty"`  // of Resized
+	Sizes []int `json:"sizes,omitempty"` // of Granted: ranks of each group
 }
 
 // Rank is what the primary knows of one rank.
@@ -115,9 +121,8 @@ func (k *Rank) release(why string) {
 type Record struct {
 	ID     jobs.ID
 	Origin vicinity.ID
-	Spec   jobs.Spec
 	Stamp  jobs.Stamp
-	Ranks  RankList // by worker, spec.Workers() of them
+	Lineup
 	State  jobs.State
 	Reason string // of the end
 	Code   int
@@ -183,6 +188,7 @@ func (r *Record) Apply(ev Event) {
 			r.Ranks[i].State = jobs.WorkerWanted
 		}
 	case Granted:
+		r.choose(ev.Sizes)
 		for _, ra := range ev.Ranks {
 			keep(r, ra.Rank)
 			r.Ranks[ra.Rank].grant(ra.Attempt, ev)
@@ -231,6 +237,7 @@ func (r *Record) Apply(ev Event) {
 	r.decide(ev.Ranks)
 	if !r.State.Final() {
 		r.State = r.derive()
+		r.reopen()
 	}
 }
 
@@ -265,7 +272,7 @@ func (r *Record) again(ev Event) {
 		k.Retries, k.Retried, k.GivenBack = k.Retries+retries, ev.Reason, false
 	})
 	warning := ev.Reason
-	if r.Spec.Rigid() {
+	if r.Spec.FixedSize() && len(ev.Ranks) == len(r.Ranks) {
 		if r.Retries += retries; retries > 0 {
 			warning = fmt.Sprintf("attempt %d: %s", r.Retries, warning)
 		}
@@ -342,11 +349,12 @@ func (ev *Event) Sound(r *Record) bool {
 	if r.Ranks == nil || ev.Kind == Followed && (ev.After < 1 || ev.After > r.Spec.Conditions()) {
 		return false
 	}
-	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) {
+	ranks, ok := r.Lineup.sound(ev)
+	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) || !ok {
 		return false
 	}
 	for _, ra := range ev.Ranks {
-		if ra.Rank < 0 || ra.Rank >= len(r.Ranks) || ra.Attempt < 1 {
+		if ra.Rank < 0 || ra.Rank >= ranks || ra.Attempt < 1 {
 			return false
 		}
 	}

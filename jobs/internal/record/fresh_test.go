@@ -60,7 +60,7 @@ func TestEventsKeepWhatIsTheRanks(t *testing.T) {
 		{event: Event{Kind: Released, Reason: "it went"}, want: func(k *Rank) { k.Retried = "it went" }},
 		{event: Event{Kind: Retried, Reason: "it broke"}, want: func(k *Rank) { k.Retries, k.Retried, k.GivenBack = 3, "it broke", false }},
 		{event: Event{Kind: Declined, Reason: "no program"}, want: func(k *Rank) { k.Retried, k.GivenBack = "no program", false }},
-		{event: Event{Kind: Resized, Size: 1, Reason: "fewer"}, want: func(k *Rank) { k.Retried = "fewer" }},
+		{event: Event{Kind: Resized, Sizing: Sizing{Size: 1}, Reason: "fewer"}, want: func(k *Rank) { k.Retried = "fewer" }},
 		{event: Event{Kind: Lost, Reason: "its node is gone"}, want: func(*Rank) {}},
 	} {
 		var r Record

@@ -76,7 +76,9 @@ func (r *Record) WantedRanks(limit int) []int {
 // so many are wanted.
 func (r *Record) Threshold(wanted int) int {
 	switch {
-	case r.Spec.Rigid():
+	case r.SizesOpen():
+		return r.Spec.Least()
+	case r.Spec.FixedSize():
 		return wanted
 	case r.Started.IsZero():
 		return max(1, r.Spec.Min-r.Count(jobs.WorkerPreparing, jobs.WorkerReady, jobs.WorkerRunning))

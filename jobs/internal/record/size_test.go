@@ -24,7 +24,7 @@ func TestLostFilesAreMadeAgainWithinTheSize(t *testing.T) {
 	apply(Event{Kind: Granted, Node: node, Ranks: both})
 	apply(Event{Kind: Started, Ranks: both})
 	apply(Event{Kind: Exited, Ranks: ra(1, 1), Exit: &work.Exit{Cause: work.Exited}})
-	apply(Event{Kind: Resized, Size: 1})
+	apply(Event{Kind: Resized, Sizing: Sizing{Size: 1}})
 	apply(Event{Kind: Lost, Ranks: both, Reason: "its node is gone"})
 	want := func(ranks ...int) {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestRankThatIsGivenBackAndReleased(t *testing.T) {
 	apply(Event{Kind: Submitted, Spec: &jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 2, Slots: 1}})
 	apply(Event{Kind: Granted, Node: jobtest.Node(1), Ranks: rank(0, 1)})
 	apply(Event{Kind: Started, Ranks: rank(0)})
-	apply(Event{Kind: Resized, Size: 1, Ranks: rank(1)})
+	apply(Event{Kind: Resized, Sizing: Sizing{Size: 1}, Ranks: rank(1)})
 	apply(Event{Kind: Released, Ranks: rank(1)})
 	if got := r.WantedRanks(9); len(got) != 0 {
 		t.Errorf("wants %v", got)

@@ -24,7 +24,7 @@ type twin struct {
 func TestTasksCountOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		spec := jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Retries: rnd.IntN(3)}
+		spec := jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 1 + rnd.IntN(200), Step: 1}}}, Failing: jobs.Failing{Retries: rnd.IntN(3)}}
 		table := newTaskTable(&spec)
 		n := table.Numbers.Count()
 		w := twin{make([]jobs.RankAttempt, n), make([]bool, n)}
@@ -206,7 +206,7 @@ func TestTaskTableIsSmall(t *testing.T) {
 // they ended among the tasks that ended for good.
 func TestTriesThatFailed(t *testing.T) {
 	tries, tasks := jobs.MaxRetries, jobs.MaxTried/jobs.MaxRetries+1
-	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}, Retries: tries})
+	table := newTaskTable(&jobs.Spec{Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: tasks, Step: 1}}}, Failing: jobs.Failing{Retries: tries}})
 	ra, n := jobs.RankAttempt{Rank: 2, Attempt: 3}, 0
 	for place := range tasks {
 		for number := 1; number <= tries+1; number++ {

@@ -165,7 +165,7 @@ func TestOldPairsAreMeasuredAgain(t *testing.T) {
 	h.s.learn(h.now.Add(FreshFor), nodes[1], nodes[2:], []time.Duration{time.Millisecond})
 	at := h.now.Add(FreshFor + time.Millisecond)
 	for has, want := range map[int]int{0: 2, 2: 1, 3: 0} {
-		if pairs, own := h.s.unsure(at, nodes, has); len(pairs) != want || len(own) != 0 {
+		if pairs, own := h.s.unsure(at, nodes, has, nil); len(pairs) != want || len(own) != 0 {
 			t.Errorf("%d of the nodes are the job's: %d pairs are unsure, want %d", has, len(pairs), want)
 		}
 	}

@@ -25,6 +25,21 @@ type offer struct {
 	old     *old // rtt was measured a while ago; nil = it was not
 	// recalled: a job that goes before wants it.
 	recalled bool
+	hold     hold
+}
+
+// hold is what a node holds for a job with groups.
+type hold struct {
+	room wire.Room
+	fits uint16 // kinds of which it may be granted workers
+}
+
+// holdOf is what an answer says of that.
+func holdOf(a *wire.Answer) hold {
+	if a.Room == nil {
+		return hold{}
+	}
+	return hold{room: *a.Room, fits: a.Fits}
 }
 
 // taking is how many workers of an offer, which a key names, jobs of a batch have taken. The node
@@ -89,6 +104,7 @@ type capacity struct {
 	workers int       // that it could ever run
 	free    time.Time // when there will be room for one; zero = not known
 	passing bool      // it could run none, which may pass
+	fits    uint16    // kinds of which it could run workers, of a job with groups
 	most
 }
 
@@ -121,11 +137,13 @@ type nodeAnswers struct {
 	room    map[vicinity.ID]capacity
 	roomFor int // workers: all of room together
 	able    able
+	feasibility
 	Offers  offers
 	takings map[vicinity.ID]taking    // of the latest key of each node that had more than one job wanted
 	back    map[vicinity.ID]givenBack // the latest of each node
 	hopes   map[vicinity.ID]hope
 	numbers map[vicinity.ID]uint64 // of the latest answers
+	about   map[vicinity.ID]vicinity.Speeds
 	avoid
 }
 
@@ -138,6 +156,7 @@ func newNodeAnswers() *nodeAnswers {
 		back:    map[vicinity.ID]givenBack{},
 		hopes:   map[vicinity.ID]hope{},
 		numbers: map[vicinity.ID]uint64{},
+		about:   map[vicinity.ID]vicinity.Speeds{},
 		avoid:   avoid{},
 	}
 }

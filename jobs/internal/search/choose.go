@@ -12,16 +12,6 @@ import (
 	"zorilla/vicinity"
 )
 
-// choice is what a plan gives to the first demand that is left.
-type choice struct {
-	demand *Demand
-	number int               // of the demand in its list
-	offers []placement.Offer // all that stood
-	assign []int             // an offer for each worker
-	worst  time.Duration     // distance of the farthest
-	any    bool              // any other node that answers may be better, not only a nearer one
-}
-
 // allocate gives the offers to demands, in order, as far as it is time to: if one is to wait, so are
 // those after it. It returns the demands that are left.
 func (s *Search) allocate(now time.Time, list []Demand, n *Next) (left []Demand) {
@@ -38,26 +28,38 @@ func (s *Search) allocate(now time.Time, list []Demand, n *Next) (left []Demand)
 			if old := s.Offers.toMeasure(now); len(old) > 0 {
 				n.Measure = append(n.Measure, Measurement{s.id, old})
 			}
-			if s.spec.Grouped() && s.tooSoon(now) {
+			if s.spec.JointChoice() && s.tooSoon(now) {
 				return list[i:]
 			}
 			offers = s.standing()
 			plan = placement.NewPlan(s.timed(s.spec, offers))
 			s.group.tried, s.group.chosenAt = len(offers), now
 		}
-		got := plan.Allocate(s.wish(offers, d))
-		if got.Err != nil {
-			s.apart(now, got.Err, n)
+		c, err := s.choose(plan, d, offers)
+		if err != nil {
+			s.apart(now, err, n)
 			return list[i:]
 		}
-		s.group.apart = ""
-		c := &choice{demand: d, number: i, offers: offers, assign: got.Offers, worst: farthest(offers, got.Offers)}
-		c.any = s.spreading(d) || s.comparing(got.Offers, offers)
+		s.group.apart, c.number = "", i
 		if !s.decide(now, c, n) || d.Wanted > 0 {
 			return list[i:]
 		}
 	}
 	return nil
+}
+
+// choose returns what a demand could get of the offers that stand, and takes it out of the plan.
+func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offer) (*choice, error) {
+	if d.Groups != nil {
+		return (&grouping{Search: s}).arrange(d, offers)
+	}
+	got := plan.Allocate(s.wish(offers, d))
+	if got.Err != nil {
+		return nil, got.Err
+	}
+	c := &choice{demand: d, offers: offers, assign: got.Offers, worst: farthest(offers, got.Offers)}
+	c.any = s.spreading(d) || s.comparing(got.Offers, offers)
+	return c, nil
 }
 
 // wish is how a job is to be placed.
@@ -73,7 +75,7 @@ func (s *Search) wish(offers []placement.Offer, d *Demand) placement.Demand {
 func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 	since, wait, horizon := s.lastAsked(), min(2*c.worst, MaxNearerWait), time.Duration(0)
 	switch {
-	case len(c.assign) < c.demand.Wanted && !c.any && !s.spec.Grouped(): // it begins with these, while the flood goes on
+	case len(c.assign) < c.demand.Wanted && !c.any && !s.spec.JointChoice(): // it begins with these, while the flood goes on
 		since, horizon = s.FloodedAt, anywhere
 	case s.looksOn(now, c, n):
 		return false
@@ -111,7 +113,7 @@ func (s *Search) looksOn(now time.Time, c *choice, n *Next) bool {
 	if s.horizon = s.welcome(c); s.horizon < anywhere && !s.open(now, s.horizon) {
 		s.meet()
 	}
-	nearest := !c.any && !s.spec.Grouped() // only the distance of each node counts
+	nearest := !c.any && !s.spec.JointChoice() // only the distance of each node counts
 	switch {
 	case s.mayExtend(now):
 		if s.wait(s.extended(now)); s.horizon == anywhere {
@@ -179,10 +181,13 @@ func (s *Search) grant(now time.Time, c *choice, n *Next) {
 	}
 	s.own, s.horizon, s.vain = notAsked, 0, 0
 	d := c.demand
+	if n.Sizes = c.sizes; d.Groups != nil { // it has all that it will have
+		d.Wanted = len(c.assign)
+	}
 	if d.Wanted -= len(c.assign); d.Wanted > 0 {
 		s.horizon = anywhere
 	}
-	if d.Least = max(1, d.Least-len(c.assign)); s.spec.Rigid() {
+	if d.Least = max(1, d.Least-len(c.assign)); s.spec.FixedSize() {
 		d.Least = d.Wanted
 	}
 }
@@ -287,14 +292,6 @@ func (s *Search) standing() []placement.Offer {
 		offers = append(offers, placement.Offer{Node: string(id), RTT: o.rtt, Workers: o.workers})
 	}
 	return offers
-}
-
-// farthest is the distance of the farthest node that ranks were assigned to.
-func farthest(offers []placement.Offer, assign []int) (worst time.Duration) {
-	for _, i := range assign {
-		worst = max(worst, offers[i].RTT)
-	}
-	return worst
 }
 
 // nearer returns the distance below which a node would be nearer than another:

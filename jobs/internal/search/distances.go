@@ -36,6 +36,7 @@ type distances struct {
 	*Surroundings
 	byAnswer func(id vicinity.ID) time.Duration // of a node that has answered; 0 = not known
 	pairs    map[pair]apartness                 // measured by others
+	learnt   int                                // counts what was learnt of them
 
 	// Since the latest flood:
 	tries      int       // rounds of measurements
@@ -109,13 +110,13 @@ type unsurePair struct {
 // unsure lists the pairs of nodes that others must measure, the farthest
 // first, and the nodes that this one must. The job has the first of the nodes
 // already: how far these are from each other need not be measured again.
-func (s *distances) unsure(now time.Time, nodes []vicinity.ID, has int) (pairs []unsurePair, own []vicinity.ID) {
+func (s *distances) unsure(now time.Time, nodes []vicinity.ID, has int, matters func(a, b vicinity.ID) bool) (pairs []unsurePair, own []vicinity.ID) {
 	for i, a := range nodes {
 		for _, b := range nodes[:i] {
 			known, old := s.pairs[pairOf(a, b)]
 			old = old && i >= has && now.Sub(known.at) > FreshFor
 			switch rtt, sure := s.Between(a, b); {
-			case sure && !old:
+			case sure && !old, matters != nil && !matters(a, b):
 			case a == s.id:
 				own = append(own, b)
 			case b == s.id:
@@ -144,6 +145,7 @@ func (s *distances) freshPairs(now time.Time) (n int) {
 // learn takes the round trips from one node to others, 0 where there is none. What comes so late
 // that there is no room for it any more is as good as not measured.
 func (s *distances) learn(now time.Time, from vicinity.ID, nodes []vicinity.ID, rtt []time.Duration) {
+	s.learnt++
 	for i, id := range nodes {
 		d := jobs.MaxApart
 		old, known := s.pairs[pairOf(from, id)]

@@ -19,12 +19,12 @@ func (s *Search) ownFirst() bool { return s.own != answered && s.ownCounts(s.spe
 
 // ownCounts reports whether nothing can be better for a job than what this node itself has.
 func (s *distances) ownCounts(spec *jobs.Spec) bool {
-	return simple(spec) || spec.Search.Adaptive() && !spec.Grouped() && s.byBandwidth(spec)
+	return simple(spec) || spec.Search.Adaptive() && !spec.JointChoice() && s.byBandwidth(spec)
 }
 
 // simple reports whether only the distance of each node by itself counts.
 func simple(spec *jobs.Spec) bool {
-	return spec.Search.Adaptive() && !spec.Grouped() && (spec.Strategy == "" || placement.Strategy(spec.Strategy) == placement.Nearest)
+	return spec.Search.Adaptive() && !spec.JointChoice() && (spec.Strategy == "" || placement.Strategy(spec.Strategy) == placement.Nearest)
 }
 
 // ownAnswer is what this node has said.
@@ -172,7 +172,8 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 	if confirmed(&s.frontier, from.ID, rtt) {
 		past = nil
 	}
-	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, old: past, expires: now.Add(wire.HoldLease), recalled: a.Recall}
+	s.Offers[from.ID] = offer{key: a.Key, workers: a.Workers, rtt: rtt, exact: exact, old: past, expires: now.Add(wire.HoldLease), recalled: a.Recall,
+		hold: holdOf(&a)}
 	return true, false
 }
 
@@ -209,6 +210,10 @@ func (s *Search) count(now time.Time, member vicinity.Member, rtt time.Duration,
 	if a.Free > 0 {
 		room.free = now.Add(time.Duration(a.Free) * time.Millisecond)
 	}
+	if was := s.room[from]; was.workers != room.workers || was.fits != room.fits || was.most != room.most || s.about[from] != member.Speeds {
+		s.told++
+	}
+	s.about[from] = member.Speeds
 	s.counted(s.room[from], -1)
 	s.counted(room, 1)
 	s.room[from] = room

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/jobs"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
@@ -21,6 +22,8 @@ type group struct {
 	tried    int       // offers at the last choice
 	chosenAt time.Time // of the last choice
 	apart    string    // why the offers do not do; "" = they do
+	// matters reports whether the round trip between two nodes of the latest choice counts; nil = each does.
+	matters func(a, b vicinity.ID) bool
 }
 
 // PlacePause is between two vain choices while hardly anything changes.
@@ -41,13 +44,13 @@ func (s *Search) apart(now time.Time, err error, n *Next) {
 // measuresPairs has the round trips between the nodes of a choice measured, as far as that is needed, and
 // reports whether the choice has to wait: for them, or since they cannot be had.
 func (s *Search) measuresPairs(now time.Time, c *choice, n *Next) bool {
-	list, spent := s.measurePairs(now, chosen(c.offers, c.assign, c.demand), len(c.demand.Nodes))
+	list, spent := s.measurePairs(now, chosen(c.offers, c.assign, c.demand), len(c.demand.Nodes), s.group.matters)
 	switch n.Measure = append(n.Measure, list...); {
 	case len(list) > 0:
 		s.wait(s.answersBy)
 		s.releaseAt = timers.Later(s.releaseAt, s.answersBy.Add(s.keeps))
 		return true
-	case spent && s.spec.MaxRTT > 0:
+	case spent && (s.spec.MaxRTT > 0 || s.spec.Near()), c.hoped:
 		s.changed, s.group.apart = true, "the round trips between nodes could not be measured"
 		return true
 	}
@@ -63,7 +66,7 @@ func (s *Search) tooSoon(now time.Time) bool {
 		s.releaseAt = timers.Later(s.releaseAt, now.Add(s.keeps))
 		return true
 	}
-	if at := g.chosenAt.Add(placePace(len(s.Offers))); now.Before(at) {
+	if at := g.chosenAt.Add(pace(s.spec, len(s.Offers))); now.Before(at) {
 		s.decideAt = at
 		return true
 	}
@@ -108,4 +111,15 @@ func chosen(offers []placement.Offer, assign []int, d *Demand) []vicinity.ID {
 		}
 	}
 	return list
+}
+
+// paceOfGroups is by how much a choice for groups takes longer than one among as many offers without.
+const paceOfGroups = 4
+
+// pace returns how soon another choice for a job may follow one among so many offers.
+func pace(spec *jobs.Spec, offers int) time.Duration {
+	if len(spec.Groups) > 0 {
+		return paceOfGroups * placePace(offers)
+	}
+	return placePace(offers)
 }

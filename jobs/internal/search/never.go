@@ -16,6 +16,15 @@ type able struct {
 	stale   bool // one of those that most is of may be gone
 }
 
+// feasibility is whether the nodes that have answered could do what a job with groups wants if they were idle.
+type feasibility struct {
+	told       int    // counts changes of what nodes have said of that
+	judged     int    // that, and how often distances were learnt, when the rest was found out
+	judgedFor  Groups // what was wanted then
+	infeasible string // why they could not; "" = they could, or it is not known
+	tooFew     string // why they could not wherever they were
+}
+
 // most is how much the largest nodes have.
 type most struct {
 	slots, gpus int
@@ -30,7 +39,7 @@ func (m most) with(o most) most {
 func capacityOf(from vicinity.Member, a *wire.Answer) capacity {
 	return capacity{
 		workers: a.Capacity, most: most{from.Slots, from.GPUs, from.Memory},
-		passing: a.Capacity == 0 && !wire.Lasts(a.Reason),
+		passing: a.Capacity == 0 && !wire.Lasts(a.Reason), fits: a.Fits,
 	}
 }
 
@@ -52,13 +61,17 @@ func (s *nodeAnswers) counted(c capacity, by int) {
 // is "". To be busy, or about to leave, is no such reason.
 func (s *Search) never(d *Demand) string {
 	spec := s.spec
-	if d.Wanted == 0 || s.able.passing > 0 || s.roomFor >= d.Least && s.able.nodes >= spec.Replicas {
+	if d.Wanted == 0 || s.able.passing > 0 || len(spec.Groups) == 0 && s.roomFor >= d.Least && s.able.nodes >= spec.Replicas {
 		return ""
 	}
 	members, has := s.Members(), s.largest()
-	switch {
-	case len(s.room) < members: // not all of them have answered
+	if len(s.room) < members { // not all of them have answered
 		return ""
+	}
+	if s.judge(d); len(spec.Groups) > 0 {
+		return s.tooFew
+	}
+	switch {
 	case spec.Memory > has.memory:
 		return fmt.Sprintf("no member has %s of memory, the largest has %s", units.Bytes(spec.Memory), units.Bytes(has.memory))
 	case spec.Slots > has.slots:
@@ -82,6 +95,7 @@ func (s *nodeAnswers) forgetNode(id vicinity.ID) {
 	if c, ok := s.room[id]; ok {
 		s.counted(c, -1)
 		delete(s.room, id)
+		s.told++
 		s.able.stale = true
 	}
 }

@@ -2,6 +2,8 @@ package search
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"zorilla/flood"
@@ -17,8 +19,22 @@ type Demand struct {
 	Wanted int           // workers; 0 = none
 	Least  int           // of them are taken at once, or none
 	Placed bool          // nodes work for the job
-	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.Grouped
+	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.JointChoice
+	Groups *Groups       // of a job with groups; nil = all workers are alike
 	behind int           // workers that the demands after it want
+}
+
+// Groups is what a job with groups wants of its nodes.
+type Groups struct {
+	Least, Most []int                 // workers that each group looks for
+	Has         map[vicinity.ID][]int // workers of each group that nodes have, and keep
+	Split       []bool                // groups that need not keep to few clusters any more
+}
+
+// equal reports whether the same is wanted.
+func (g *Groups) equal(o *Groups) bool {
+	return slices.Equal(g.Least, o.Least) && slices.Equal(g.Most, o.Most) && slices.Equal(g.Split, o.Split) &&
+		maps.EqualFunc(g.Has, o.Has, func(a, b []int) bool { return slices.Equal(a, b) })
 }
 
 // all is for how many workers nodes are asked.
@@ -29,6 +45,7 @@ func (d *Demand) all() int { return min(d.Wanted+d.behind, jobs.MaxRanks) }
 type Next struct {
 	Measure []Measurement
 	Grant   []Choice
+	Sizes   []int         // of Grant: workers of each group, whose ranks come in the order of the groups; nil = there are none
 	Release []Returned    // offers that are given back
 	Recall  []vicinity.ID // nodes that hold for others what would be taken
 	Over    bool          // these need not offer again

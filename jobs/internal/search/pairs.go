@@ -31,10 +31,10 @@ func (s *distances) between(offers []placement.Offer, d *Demand) func(a, b int) 
 }
 
 // measurePairs returns what is to be measured of the round trips between nodes, of which the job has
-// the first already: those that are not known, or not any more, if it is worth to wait for them.
+// the first already: those that matter (nil = all) and are not known, or not any more, if it is worth to wait for them.
 // It reports whether some stay unknown, as too much was tried.
-func (s *distances) measurePairs(now time.Time, nodes []vicinity.ID, has int) (list []Measurement, spent bool) {
-	pairs, own := s.unsure(now, nodes, has)
+func (s *distances) measurePairs(now time.Time, nodes []vicinity.ID, has int, matters func(a, b vicinity.ID) bool) (list []Measurement, spent bool) {
+	pairs, own := s.unsure(now, nodes, has, matters)
 	pairs = pairs[:min(len(pairs), max(0, maxPairs-s.freshPairs(now)))]
 	if s.tries >= measureRounds {
 		return nil, len(pairs)+len(own) > 0

@@ -26,7 +26,7 @@ func TestDistancesOfALongJobAreBounded(t *testing.T) {
 	measured := 0
 	for h.now.Before(jobtest.Start.Add(75 * time.Minute)) {
 		h.s.renew() // for another flood
-		list, _ := h.s.measurePairs(h.now, nodes, len(h.d.Nodes))
+		list, _ := h.s.measurePairs(h.now, nodes, len(h.d.Nodes), nil)
 		for _, m := range list {
 			measured += len(m.Nodes)
 			h.s.Paired(h.now, m.From, m.Nodes, slices.Repeat([]time.Duration{time.Millisecond}, len(m.Nodes)))
@@ -84,7 +84,7 @@ func TestRoomForWhatIsMeasuredAgain(t *testing.T) {
 	}
 	nodes = append(nodes, jobtest.Node(len(nodes)+1))
 	h.now = h.now.Add(FreshFor + time.Second)
-	pairs, _ := h.s.unsure(h.now, nodes, 0)
+	pairs, _ := h.s.unsure(h.now, nodes, 0, nil)
 	pairs = pairs[:maxPairs]
 	var again []pair
 	for _, u := range pairs {
@@ -113,7 +113,7 @@ func TestMeasurementsAreBounded(t *testing.T) {
 	nodes := []vicinity.ID{jobtest.Node(1), jobtest.Node(2), jobtest.Node(3)}
 	for range 2 {
 		for i := range 2 * measureRounds {
-			list, spent := h.s.measurePairs(h.now, nodes, 0)
+			list, spent := h.s.measurePairs(h.now, nodes, 0, nil)
 			if asks := i < measureRounds; len(list) > 0 != asks || spent == asks {
 				t.Errorf("time %d: %d are asked, spent is %v", i+1, len(list), spent)
 			}

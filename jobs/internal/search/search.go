@@ -196,8 +196,8 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	_, stands := s.Offers[from]
 	switch {
 	case !stands || d.Wanted == 0:
-	case s.roomFor < d.Least && !s.releaseAt.IsZero(): // others have not had time to answer
-	case s.roomFor < d.Least:
+	case s.lacks(&d) && !s.releaseAt.IsZero(): // others have not had time to answer
+	case s.lacks(&d):
 		n.Release = s.GiveBack(notEnough)
 	default:
 		if s.refloodAt.IsZero() {
@@ -208,6 +208,12 @@ func (s *Search) FollowUp(now time.Time, d Demand, from vicinity.ID) (n Next) {
 	}
 	n.Outlook = s.Outlook(d)
 	return n
+}
+
+// lacks reports whether the nodes that have answered could not do what is wanted if they were idle.
+func (s *Search) lacks(d *Demand) bool {
+	s.judge(d)
+	return s.roomFor < d.Least || s.infeasible != ""
 }
 
 // BackOff looks for all workers again after a pause with jitter, so that two

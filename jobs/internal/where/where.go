@@ -43,9 +43,13 @@ type Properties struct {
 	Labels   map[string]string `expr:"labels"`
 	Enforces []string          `expr:"enforces"`
 	Version  int               `expr:"version"`
+
+	Clock     int `expr:"clock"`     // MHz; 0 = not known, as of the next two
+	Power     int `expr:"power"`     // of a core; 1000 = one of a server with 2.4 GHz
+	Bandwidth int `expr:"bandwidth"` // Mbit/s
 }
 
-const propertyNames = "arch, disk, enforces, gpus, id, labels, mem, name, os, site, slots and version"
+const propertyNames = "arch, bandwidth, clock, disk, enforces, gpus, id, labels, mem, name, os, power, site, slots and version"
 
 // PropertiesOf is what a node says of itself; its free disk space is another
 // matter.
@@ -54,6 +58,7 @@ func PropertiesOf(m vicinity.Member) Properties {
 	p := Properties{
 		ID: string(m.ID), Name: m.Name, Site: m.Site, OS: os, Arch: arch, Slots: m.Slots, Mem: int(m.Memory),
 		GPUs: m.GPUs, Labels: m.Labels, Enforces: m.Enforces, Version: m.Version,
+		Clock: int(m.Speeds.Clock), Power: int(m.Speeds.Power), Bandwidth: int(m.Speeds.Bandwidth),
 	}
 	if p.Labels == nil {
 		p.Labels = map[string]string{}

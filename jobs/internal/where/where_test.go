@@ -12,6 +12,7 @@ func aNode() Properties {
 	p := PropertiesOf(vicinity.Member{
 		ID: jobtest.Node(3), Name: "n3", Site: "rennes", Platform: "linux/amd64", Slots: 4, Memory: 8 << 30, GPUs: 2,
 		Labels: map[string]string{"rack": "b7", "fast": ""}, Enforces: []string{"landlock", "memory"}, Version: 1,
+		Speeds: vicinity.Speeds{Clock: 2400, Bandwidth: 1000},
 	})
 	p.Disk = 100 << 30
 	return p
@@ -27,7 +28,8 @@ func TestWhere(t *testing.T) {
 		`name startsWith "n" and site contains "enn"`: true, `name matches "^n[0-9]+$"`: true,
 		`name == "8G"`: false, `site != '8G\'9G' && slots < 1K`: true,
 		`gpus > 0 ? arch == "amd64" : false`: true,
-		`slots / 0 > 1`:                      true, `slots % 0 == 1`: false, `enforces[17] == "x"`: false, // nothing that ends well
+		`clock >= 2400 && bandwidth >= 1000`: true, `clock > 2400`: false, `bandwidth > 1000`: false, `power > 0`: false, `power == 0`: true,
+		`slots / 0 > 1`: true, `slots % 0 == 1`: false, `enforces[17] == "x"`: false, // nothing that ends well
 		`labels["x"]["y"] == "z"`: false,
 	} {
 		w, err := Compile(text)
@@ -48,7 +50,7 @@ func TestWhere(t *testing.T) {
 
 func TestWhereErrorsNameTheColumn(t *testing.T) {
 	for text, want := range map[string]string{
-		`memm >= 8G`:                               "column 1: unknown property memm: there are arch, disk, ",
+		`memm >= 8G`:                               "column 1: unknown property memm: there are arch, bandwidth, ",
 		`mem >= 8G && sit == "x"`:                  "column 14: unknown property sit",
 		`mem >= 1.5GiB && disk > 2T && nam == "x"`: "column 31: unknown property nam",
 		`mem >= "8G"`:                              "column 5: invalid operation: >= (mismatched types int and string)",

@@ -20,21 +20,21 @@ import (
 type Advertisement struct {
 	// Job is the one that looks for workers; or a name for a batch of jobs of the origin that want the
 	// same, each of which may be granted some of what is held for it.
-	Job      jobs.ID    `json:"j"`
-	Addrs    []string   `json:"a"` // of the origin
-	Round    int        `json:"r"`
-	Wanted   int        `json:"w"`           // workers still looked for
-	Others   int        `json:"b,omitempty"` // of these, for other jobs than the first one of a batch
-	Slots    int        `json:"c"`           // per worker
-	Memory   int64      `json:"m,omitempty"`
-	Disk     int64      `json:"d,omitempty"`
-	GPUs     int        `json:"g,omitempty"`
-	Where    string     `json:"x,omitempty"` // an expression of --where
-	Mounts   []string   `json:"v,omitempty"` // of --mount
-	Net      string     `json:"h,omitempty"` // of --net; see Network
-	Among    bool       `json:"u,omitempty"` // --net job, which nodes of version 3 do not know in Net
-	Priority int        `json:"p,omitempty"`
-	Stamp    jobs.Stamp `json:"s"`
+	Job        jobs.ID    `json:"j"`
+	Addrs      []string   `json:"a"` // of the origin
+	Round      int        `json:"r"`
+	Wanted     int        `json:"w"`           // workers still looked for
+	Others     int        `json:"b,omitempty"` // of these, for other jobs than the first one of a batch
+	jobs.Needs            // of each worker, if all need the same
+	Where      string     `json:"x,omitempty"` // an expression of --where
+	Mounts     []string   `json:"v,omitempty"` // of --mount
+	Net        string     `json:"h,omitempty"` // of --net; see Network
+	Among      bool       `json:"u,omitempty"` // --net job, which nodes of version 3 do not know in Net
+	Priority   int        `json:"p,omitempty"`
+	Stamp      jobs.Stamp `json:"s"`
+	// Kinds are what the workers of a job with groups want, besides Where; none = all want the
+	// same. A node's offer is room for any mix of them.
+	Kinds []jobs.Kind `json:"k,omitempty"`
 	// Near asks nodes to tell where they are.
 	Near bool `json:"n,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
@@ -42,6 +42,10 @@ type Advertisement struct {
 	// Signed is when, in milliseconds since 1970 by the origin's clock.
 	Signed int64 `json:"t"`
 }
+
+// Room is what a node holds for workers of whatever kinds. Where they want nothing of something, it
+// is 0.
+type Room jobs.Needs
 
 // Limits of what is read from packets.
 const (
@@ -83,6 +87,10 @@ type Answer struct {
 	// Recall asks for the offer back, if it does not make up what the job wants: a job
 	// that goes before wants it. In a while it is taken.
 	Recall bool `json:"q,omitempty"`
+	// Room is what is held for a job with kinds, of which Workers is then no more than a bound.
+	Room *Room `json:"m,omitempty"`
+	// Fits has a bit set for each kind of which the node could ever run a worker.
+	Fits uint16 `json:"p,omitempty"`
 	// How the advertisement came; not from the queue.
 	Hops   int  `json:"h,omitempty"` // links; 0 = not flooded
 	Rim    bool `json:"e,omitempty"` // with no hop left
@@ -91,9 +99,39 @@ type Answer struct {
 	At []byte `json:"b,omitempty"`
 }
 
-// Needs is what one of its workers needs.
-func (ad *Advertisement) Needs() jobs.Needs {
-	return jobs.Needs{Slots: ad.Slots, Memory: ad.Memory, Disk: ad.Disk, GPUs: ad.GPUs}
+// AskFor sets what the workers of a job want.
+func (ad *Advertisement) AskFor(spec *jobs.Spec) {
+	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
+	ad.Kinds, _ = spec.Kinds()
+	ad.Ask(spec.Net)
+}
+
+// Ask sets the network of a job.
+func (ad *Advertisement) Ask(net string) {
+	if ad.Among = net == jobs.NetJob; !ad.Among {
+		ad.Net = net
+	}
+}
+
+// KindsOf has a bit for the kind of each of some ranks of a job, none if all its workers want the same. It
+// reports whether all of them were looked for.
+func (ad *Advertisement) KindsOf(spec *jobs.Spec, ranks []jobs.RankAttempt) (kinds uint16, asked bool) {
+	list, of := spec.Kinds()
+	for _, ra := range ranks {
+		group, _ := spec.GroupOf(ra.Rank)
+		if len(ad.Kinds) == 0 && spec.Needs(ra.Rank) == ad.Needs {
+			continue
+		}
+		if group < 0 {
+			return 0, false
+		}
+		i := slices.Index(ad.Kinds, list[of[group]])
+		if i < 0 {
+			return 0, false
+		}
+		kinds |= 1 << i
+	}
+	return kinds, true
 }
 
 // Network is what workers are to reach, as of jobs.Spec.
@@ -104,11 +142,15 @@ func (ad *Advertisement) Network() string {
 	return ad.Net
 }
 
-// Ask sets the network of a job.
-func (ad *Advertisement) Ask(net string) {
-	if ad.Among = net == jobs.NetJob; !ad.Among {
-		ad.Net = net
+// Packed is the text that is signed and flooded. Conditions of many groups leave room for fewer addresses
+// than the origin has: it names as many as fit, the first one at least.
+func (ad Advertisement) Packed() []byte {
+	msg := codec.MustMarshal(ad)
+	for len(msg) > flood.MaxPayload-SignatureLen && len(ad.Addrs) > 1 {
+		ad.Addrs = ad.Addrs[:len(ad.Addrs)-1]
+		msg = codec.MustMarshal(ad)
 	}
+	return msg
 }
 
 // DecodeAdvertisement reads a flood payload: signature, then the message.
@@ -131,8 +173,7 @@ func DecodeAdvertisement(b []byte, verify func(from vicinity.ID, msg, sig []byte
 func (ad *Advertisement) check() error {
 	switch {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Others < 0 || ad.Others >= ad.Wanted,
-		ad.Slots < 1 || ad.Slots > jobs.MaxSlots, ad.Memory < 0,
-		ad.Disk < 0, ad.GPUs < 0 || ad.GPUs > jobs.MaxGPUs, len(ad.Where) > where.MaxLength || !sanitize.Printable(ad.Where),
+		!ad.Needs.Valid(), len(ad.Where) > where.MaxLength || !sanitize.Printable(ad.Where),
 		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
 		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
@@ -141,7 +182,24 @@ func (ad *Advertisement) check() error {
 		len(list) > 0 && jobs.SizeOfMounts(ad.Mounts)+len(ad.Where) > where.MaxLength {
 		return fmt.Errorf("advertisement: mounts: %w", codec.ErrMalformed)
 	}
+	if err := ad.checkKinds(); err != nil {
+		return err
+	}
 	return CheckAddrs(ad.Addrs)
+}
+
+func (ad *Advertisement) checkKinds() error {
+	length := len(ad.Where)
+	bad := len(ad.Kinds) > jobs.MaxKinds
+	for i := range ad.Kinds {
+		k := &ad.Kinds[i]
+		length += len(k.Where)
+		bad = bad || !k.Needs.Valid() || len(k.Where) > where.MaxLength || !sanitize.Printable(k.Where)
+	}
+	if bad || len(ad.Kinds) > 0 && length > jobs.MaxConditions {
+		return fmt.Errorf("advertisement: kinds: %w", codec.ErrMalformed)
+	}
+	return nil
 }
 
 // CheckAddrs refuses addresses that are too many, or too long.
@@ -167,6 +225,7 @@ func (a *Answer) Check() error {
 	if !a.Job.Valid() || a.Round < 0 || a.Workers < 0 || a.Workers > jobs.MaxRanks || a.Capacity < 0 || a.Capacity > jobs.MaxRanks ||
 		len(a.Reason) > MaxReason || !sanitize.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) || a.Recall && a.Workers == 0 ||
 		a.Held < 0 || a.Held > jobs.MaxRanks || a.Free < 0 || a.Free > jobs.MaxTime.Milliseconds() ||
+		a.Room != nil && (a.Workers == 0 || !jobs.Needs(*a.Room).Valid()) ||
 		a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}

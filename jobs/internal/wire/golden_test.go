@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/internal/golden"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -62,9 +63,13 @@ func signedMessages(t *testing.T) map[string]golden.Message {
 	}
 	at := []byte{0, 7, 0, 0, 0, 9, 1, 0}
 	return map[string]golden.Message{
-		"advertisement": {Decode: ad, Bytes: sign(wire.SignatureDomain, wire.Advertisement{Job: job, Addrs: []string{"10.0.0.7:5444"}, Round: 2, Wanted: 40, Slots: 2, Memory: 1 << 30,
-			Disk: 1 << 20, GPUs: 1, Where: "slots >= 2", Priority: -3, Stamp: 0x1234, Near: true, Life: 60_000, Signed: 1_795_341_600_000})},
-		"offer":    {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 3, Capacity: 8, Hops: 2, Rim: true, Onward: 7, At: at}})},
+		"advertisement": {Decode: ad, Bytes: sign(wire.SignatureDomain, wire.Advertisement{Job: job, Addrs: []string{"10.0.0.7:5444"}, Round: 2, Wanted: 40,
+			Needs: jobs.Needs{Slots: 2, Memory: 1 << 30, Disk: 1 << 20, GPUs: 1}, Where: "slots >= 2", Priority: -3, Stamp: 0x1234, Near: true, Life: 60_000, Signed: 1_795_341_600_000})},
+		"offer": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 3, Capacity: 8, Hops: 2, Rim: true, Onward: 7, At: at}})},
+		"advertisement-kinds": {Decode: ad, Bytes: sign(wire.SignatureDomain, wire.Advertisement{Job: job, Addrs: []string{"10.0.0.7:5444"}, Round: 2, Wanted: 6, Needs: jobs.Needs{Slots: 2}, Where: "version >= 8", Stamp: 0x1234,
+			Kinds: []jobs.Kind{{Needs: jobs.Needs{Slots: 2, Memory: 1 << 30, Disk: 1 << 20, GPUs: 1}, Where: "clock >= 2000"}, {Needs: jobs.Needs{Slots: 4}}}, Near: true, Life: 60_000, Signed: 1_795_341_600_000})},
+		"offer-kinds": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Key: 1 << 40, Workers: 5, Capacity: 8, Hops: 2, Onward: 7, At: at,
+			Room: &wire.Room{Slots: 11, Memory: 3 << 30, Disk: 5 << 20, GPUs: 2}, Fits: 3}})},
 		"decline":  {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Answer: &wire.Answer{Job: wiretest.Job, Round: 2, Capacity: 8, Reason: "no free slots", Free: 90_000, Hops: 1, Onward: 7}})},
 		"granting": {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Grant: job, Key: 1 << 40, Workers: 3, Signed: 1_795_341_600_000})},
 		"recall":   {Decode: pack, Bytes: sign(wire.PacketDomain, wire.Packet{To: to, Recall: job, Signed: 1_795_341_600_000})},
@@ -105,14 +110,30 @@ func peerMessages() map[string]golden.Message {
 		return map[string]any{"report": v, "results": rs}, err
 	}
 	return map[string]golden.Message{
-		"grant":    peerMessage(wire.Grant{Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, Key: 1 << 40, Ranks: ranks, Spec: wiretest.GoldenSpec(), Stamp: 0x1234, Holders: []vicinity.ID{jobtest.Node(2)}}),
-		"start":    peerMessage(first),
-		"release":  peerMessage(wire.Release{Job: wiretest.Job, Ranks: ranks, Stop: true}),
-		"measure":  peerMessage(wire.Measure{Job: wiretest.Job, Nodes: []vicinity.ID{jobtest.Node(1), jobtest.Node(2)}}),
-		"measured": measured,
-		"ack":      ack,
-		"report":   report,
+		"grant":        peerMessage(wire.Grant{Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, Key: 1 << 40, Ranks: ranks, Spec: wiretest.GoldenSpec(), Stamp: 0x1234, Holders: []vicinity.ID{jobtest.Node(2)}}),
+		"grant-groups": peerMessage(wire.Grant{Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, Key: 1 << 40, Ranks: ranks, Spec: goldenGroups(), Stamp: 0x1234}),
+		"start":        peerMessage(first),
+		"release":      peerMessage(wire.Release{Job: wiretest.Job, Ranks: ranks, Stop: true}),
+		"measure":      peerMessage(wire.Measure{Job: wiretest.Job, Nodes: []vicinity.ID{jobtest.Node(1), jobtest.Node(2)}}),
+		"measured":     measured,
+		"ack":          ack,
+		"report":       report,
 	}
+}
+
+// goldenGroups uses most of what groups and links can say.
+func goldenGroups() jobs.Spec {
+	return jobs.Spec{Args: []string{"./prog"}, Min: 4, Max: 4, Slots: 1, Topology: groups.Topology{
+		Groups: []groups.Group{
+			{Name: "sea", Args: []string{"./sea", "-x"}, Env: map[string]string{"K": "V"}, Min: 3, Max: 3, Slots: groups.Range{Min: 2, Max: 64}, Memory: groups.Range{Min: 1 << 30, Max: 1 << 36},
+				Disk: groups.Range{Min: 1 << 20, Max: 1 << 40}, GPUs: groups.Range{Min: 1, Max: 4}, Clock: groups.Range{Min: 2000, Max: 3000}, Power: groups.Range{Min: 800, Max: 1200},
+				Where: "slots >= 2", Homogeneous: groups.Clock, Clusters: 1, Prefer: codec.Duration(10 * time.Minute), Restart: groups.RestartGroup},
+			{Name: "air", Min: 1, Max: 1},
+		},
+		Links: []groups.Link{{Name: "all", Groups: []string{"sea", "air"}, MinRTT: codec.Duration(time.Millisecond), MaxRTT: codec.Duration(30 * time.Millisecond),
+			Bandwidth: groups.Range{Min: 100, Max: 10_000}}},
+		Utility: groups.Utility{Satisfaction: 1, Utilisation: 0.1},
+	}}
 }
 
 // TestGoldenMessages reads what nodes of earlier versions send.

@@ -82,7 +82,7 @@ func Example() jobs.Status {
 			Number: 1, Radius: 1, At: at, Wait: codec.Duration(time.Second),
 			Wanted: 2, Reached: 3, Offers: 2, Workers: 4, Declines: 1, Messages: 6,
 		}},
-		Asked:    3,
+		Shape:    jobs.Shape{Asked: 3},
 		Outputs:  []jobs.RankOutput{{Rank: 0, Attempt: 1, Manifest: transfer.HashOf([]byte("out")), Files: 1, Bytes: 3}},
 		Warnings: []string{"rank 1: out-* matched nothing"},
 		Staged:   jobs.Staged{Total: 10, Fetched: 6, Cached: 4},

@@ -17,7 +17,7 @@ var Job = jobs.ID("k7f3q").At(jobtest.Node(1))
 
 // Ad is an advertisement of a job for workers of one slot.
 func Ad(origin vicinity.ID, job string, wanted int, stamp jobs.Stamp) wire.Advertisement {
-	return wire.Advertisement{Job: jobs.ID(job).At(origin), Round: 1, Wanted: wanted, Slots: 1, Stamp: stamp, Life: 60_000}
+	return wire.Advertisement{Job: jobs.ID(job).At(origin), Round: 1, Wanted: wanted, Needs: jobs.Needs{Slots: 1}, Stamp: stamp, Life: 60_000}
 }
 
 // Grant grants the first ranks of the job of an advertisement.
@@ -34,9 +34,9 @@ func GoldenSpec() jobs.Spec {
 		Min: 2, Max: 4, Slots: 2, Disk: 1 << 30, GPUs: 1, Where: "slots >= 2", Memory: 1 << 29,
 		Walltime: codec.Duration(time.Hour), GiveUp: codec.Duration(time.Minute), Priority: -3,
 		Strategy: "compact", MaxRTT: codec.Duration(30 * time.Millisecond),
-		Search: jobs.Search{Mode: jobs.SearchPaper, Radius: 2, Wait: codec.Duration(time.Second), Factor: 1.5},
-		After:  []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}}, Retries: 2,
-		Failing: jobs.Failing{KillOnBadExit: &kill, MaxFails: 1}, Notices: jobs.Notices{SignalOnChange: "USR1"}}
+		Search:  jobs.Search{Mode: jobs.SearchPaper, Radius: 2, Wait: codec.Duration(time.Second), Factor: 1.5},
+		After:   []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}},
+		Failing: jobs.Failing{Retries: 2, KillOnBadExit: &kill, MaxFails: 1}, Notices: jobs.Notices{SignalOnChange: "USR1"}}
 }
 
 // RA names an attempt of a rank.
