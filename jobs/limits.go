@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -40,6 +41,25 @@ type Limits struct {
 	// UploadLimit is how many bytes of files and output the node sends to other nodes in
 	// a second, uplink.Least at the lowest; 0 = no limit.
 	UploadLimit int64 `json:"upload_limit,omitempty"`
+
+	// MaxKept is how many bytes of checkpoints of other nodes' workers, and of its own, the node keeps:
+	// 0 = DefaultKept, KeepNone = none.
+	MaxKept int64 `json:"max_kept,omitempty"`
+}
+
+// DefaultKept is how many bytes of checkpoints a node keeps whose owner has not said, KeepNone is what an owner says
+// who keeps none.
+const (
+	DefaultKept = 10 << 30
+	KeepNone    = -1
+)
+
+// KeptBytes is how many bytes of checkpoints the node keeps at most.
+func (l *Limits) KeptBytes() int64 {
+	if l.MaxKept == 0 {
+		return DefaultKept
+	}
+	return max(0, l.MaxKept)
 }
 
 const (
@@ -57,6 +77,9 @@ func (l *Limits) Validate() error {
 	}
 	if l.UploadLimit != 0 && l.UploadLimit < uplink.Least {
 		return fmt.Errorf("upload-limit %d: want none, or %s a second or more", l.UploadLimit, units.Bytes(uplink.Least))
+	}
+	if l.MaxKept < KeepNone {
+		return fmt.Errorf("max-kept %d: want a size, or 0 for none", l.MaxKept)
 	}
 	if err := errors.Join(l.checkShown(), l.checkNetwork()); err != nil {
 		return err
@@ -88,7 +111,7 @@ func checkListed(e string) error {
 
 // Change makes one change, as people write it: max-jobs=2, max-workers-per-job=none,
 // paused=yes, deny=A,B, deny+=A, deny-=A, allow=none, expose+=/data:ro, mounts=own,
-// upload-limit=10M.
+// upload-limit=10M, max-kept=20G.
 // Nothing is changed if it returns an error.
 func (l *Limits) Change(text string) error {
 	key, value, found := strings.Cut(text, "=")
@@ -119,10 +142,12 @@ func (l *Limits) Change(text string) error {
 		next.Mounts, err = mountsOf(value)
 	case key == "upload-limit":
 		next.UploadLimit, err = uploadLimit(value)
+	case key == "max-kept":
+		next.MaxKept, err = maxKept(value)
 	case key == "network":
 		next.Network, err = value, checkNet(value)
 	default:
-		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network, upload-limit and paused")
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network, upload-limit, max-kept and paused")
 	}
 	if err != nil {
 		return fmt.Errorf("%.80q: %w", text, err)
@@ -150,6 +175,17 @@ func uploadLimit(value string) (int64, error) {
 		return 0, nil
 	}
 	return units.ParseBytes(value)
+}
+
+func maxKept(value string) (int64, error) {
+	if value == "none" {
+		return math.MaxInt64, nil
+	}
+	n, err := units.ParseBytes(value)
+	if err == nil && n == 0 {
+		n = KeepNone
+	}
+	return n, err
 }
 
 func yesNo(value string) (bool, error) {

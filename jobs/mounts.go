@@ -28,8 +28,10 @@ const (
 	mpiVersion   = 5
 	shareVersion = 7
 	groupVersion = 8
+	// CheckpointVersion is that of nodes that keep checkpoints, and give them to ranks.
+	CheckpointVersion = 9
 
-	CurrentVersion = groupVersion
+	CurrentVersion = CheckpointVersion
 )
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.

@@ -155,6 +155,9 @@ type WorkerStatus struct {
 	Exit    *work.Exit     `json:"exit,omitempty"`
 	Stdout  int64          `json:"stdout"` // bytes received
 	Stderr  int64          `json:"stderr"` // of an array: of the tasks that have ended
+	// Checkpoint is the newest one of the rank, and Resumed the number of that with which the attempt began.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Resumed    int         `json:"resumed,omitempty"`
 }
 
 // WorkerState is where one worker is.

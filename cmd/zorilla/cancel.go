@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
+	"zorilla/internal/units"
 
 	"github.com/urfave/cli/v2"
 
@@ -218,4 +222,94 @@ that were not fetched for at least a day; ID, state and exit code ten times as l
 zorilla rm last`,
 		Action: askEachJob((*api.Client).Remove, nil),
 	})
+}
+
+func checkpointCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "checkpoint",
+		Category:  groupJobs,
+		Usage:     "inside a job: say that a directory has a state that is whole",
+		UsageText: "zorilla checkpoint [options] [DIR]",
+		Description: `
+A program calls this when it has written its state into DIR, below its work
+directory (without DIR: the directory that it is in). Two nodes near by keep a
+copy. If the rank is lost, or is tried again, its next attempt finds DIR as it
+was, and in $ZORILLA_RESTART the number of the checkpoint: the newest one that a
+node has whole. Ranks that start again together (-n N) begin with the newest
+--epoch of which all have one. Files in DIR must not change until the command
+returns, which is when the nodes have it, and the job's node knows.
+
+zorilla checkpoint state
+zorilla checkpoint --epoch $STEP state
+zorilla checkpoint --wait=false state    returns when DIR was read`,
+		Flags: []cli.Flag{
+			&cli.Int64Flag{Name: "epoch", DefaultText: "the checkpoint's number", Usage: "`NUMBER` of the state, the same in all ranks"},
+			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the nodes have it"},
+			jsonFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			path := os.Getenv(workerapi.Variable)
+			switch {
+			case c.NArg() > 1:
+				return usage(c, "unexpected argument %q: want one directory", c.Args().Get(1))
+			case c.IsSet("epoch") && c.Int64("epoch") < 1:
+				return usage(c, "--epoch %d: want a number from 1", c.Int64("epoch"))
+			case path == "":
+				return fmt.Errorf("checkpoint: %s", noSocket)
+			}
+			dir, err := belowWork(filepath.Join(filepath.Dir(filepath.Dir(path)), "work"), c.Args().First())
+			if err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+			var a jobs.CheckpointAnswer
+			if err := workerapi.Checkpoint(c.Context, path, dir, c.Int64("epoch"), c.Bool("wait"), &a); err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+			if c.Bool("json") {
+				if err := con.printJSON(a); err != nil {
+					return err
+				}
+			}
+			stdout := con.stdout
+			if c.Bool("json") {
+				stdout = io.Discard
+			}
+			return printCheckpoint(stdout, con.stderr, &a, c.Bool("wait"))
+		},
+	})
+}
+
+// printCheckpoint prints what became of a checkpoint. One that is not safe is an error.
+func printCheckpoint(out, warnings io.Writer, a *jobs.CheckpointAnswer, waited bool) error {
+	text := "is copied"
+	switch {
+	case len(a.Keepers) > 0:
+		text = "at " + strings.Join(a.Keepers, ", ")
+	case waited:
+		text = "at this node alone"
+	}
+	size := fmt.Sprintf("%s in %s", units.Bytes(a.Bytes), units.Count(a.Files, "file", "files"))
+	if _, err := fmt.Fprintf(out, "checkpoint %d: %s, %s\n", a.Number, size, text); err != nil {
+		return err
+	}
+	switch {
+	case waited && !a.Safe:
+		return fmt.Errorf("checkpoint %d is not safe: %s", a.Number, a.Short)
+	case a.Short != "":
+		_, _ = fmt.Fprintf(warnings, "zorilla: warning: checkpoint %d: %s\n", a.Number, a.Short)
+	}
+	return nil
+}
+
+// belowWork returns a directory as it is called below the work directory of a worker.
+func belowWork(work, dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(work, abs)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", errors.New(abs + " is not below the work directory: only what is there can be kept")
+	}
+	return filepath.ToSlash(rel), nil
 }

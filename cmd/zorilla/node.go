@@ -73,6 +73,8 @@ func nodeFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "deny", EnvVars: env("DENY"), Usage: "do not work for `ID|NAME|NETWORK`; kept"},
 		&cli.StringFlag{Name: "upload-limit", EnvVars: env("UPLOAD_LIMIT"), DefaultText: "none",
 			Usage: "send other nodes at most `SIZE` of files and output in a second, such as 10M; kept"},
+		&cli.StringFlag{Name: "max-kept", EnvVars: env("MAX_KEPT"), DefaultText: "10G",
+			Usage: "keep at most `SIZE` of checkpoints, of workers here and of other nodes, 0 = none; kept"},
 		&cli.StringFlag{Name: "state-dir", Aliases: []string{"state"}, EnvVars: env("STATE"), DefaultText: "that of your user", Usage: "state directory `DIR`"},
 		&cli.StringFlag{Name: "work", EnvVars: env("WORK"), DefaultText: "work in the state directory",
 			Usage: "directory `DIR` for the files of running workers, in which this node makes one of its own"},

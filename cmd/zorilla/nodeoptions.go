@@ -168,12 +168,12 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		return usage(c, "%v", err)
 	}
 	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network", "upload-limit"} {
+	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network", "upload-limit", "max-kept"} {
 		if !c.IsSet(name) {
 			continue
 		}
 		values := commas(c.StringSlice(name))
-		if name == "mounts" || name == "network" || name == "upload-limit" {
+		if name == "mounts" || name == "network" || name == "upload-limit" || name == "max-kept" {
 			values = []string{c.String(name)}
 		}
 		for i, p := range values {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,8 @@ func ownerCommand(con *console) *cli.Command {
                           with --net none
   upload-limit=SIZE       send other nodes at most SIZE of files and output in a
                           second, all together; 64K is the least
+  max-kept=SIZE           keep at most SIZE of checkpoints, of workers here and of
+                          other nodes: 10G by itself, 0 = none
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of
@@ -141,11 +144,15 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if l.UploadLimit > 0 {
 		upload = units.Bytes(l.UploadLimit) + "/s"
 	}
+	kept := units.Bytes(l.KeptBytes())
+	if l.KeptBytes() == math.MaxInt64 {
+		kept = "none"
+	}
 	return con.printTable([][]string{
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
 		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
-		{"network", cmp.Or(l.Network, jobs.NetHost)}, {"upload-limit", upload},
+		{"network", cmp.Or(l.Network, jobs.NetHost)}, {"upload-limit", upload}, {"max-kept", kept},
 	})
 }
 

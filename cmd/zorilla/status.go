@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,14 +64,19 @@ func (con *console) printStatus(st jobs.Status, now time.Time, more bool) error 
 			return err
 		}
 	}
-	if err := con.printNotes(st); err != nil || !more || len(st.Rounds) == 0 {
+	if rows := checkpointTable(st, now); len(rows) > 1 {
+		if err := con.section(rows); err != nil {
+			return err
+		}
+	}
+	if err := printNotes(con.stdout, st); err != nil || !more || len(st.Rounds) == 0 {
 		return err
 	}
 	return con.section(roundTable(st.Rounds, st.Submitted))
 }
 
 // printNotes prints what went wrong in a job, a line each.
-func (con *console) printNotes(st jobs.Status) error {
+func printNotes(w io.Writer, st jobs.Status) error {
 	var notes []string
 	for _, d := range st.AllDamage() {
 		notes = append(notes, "damaged: "+d)
@@ -83,7 +89,7 @@ func (con *console) printNotes(st jobs.Status) error {
 		if i == 0 {
 			lead = "\n"
 		}
-		if _, err := fmt.Fprintf(con.stdout, "%s%s\n", lead, columns.Clean(n)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s%s\n", lead, columns.Clean(n)); err != nil {
 			return err
 		}
 	}
@@ -267,6 +273,9 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 		case e.detail == "" && w.State != jobs.WorkerEnded:
 			e.detail = w.Retried
 		}
+		if w.Resumed > 0 && w.State != jobs.WorkerEnded {
+			e.detail = strings.TrimSuffix(fmt.Sprintf("from checkpoint %d; %s", w.Resumed, e.detail), "; ")
+		}
 		rows = append(rows, []string{
 			rank, nodeName(string(w.Node.Short()), w.Name), columns.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
 			e.cpu, e.peak, e.read, e.written, units.Bytes(w.Stdout), units.Bytes(w.Stderr), columns.Cut(e.detail, 60),
@@ -277,6 +286,28 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 		for i := range rows {
 			rows[i] = slices.Delete(rows[i], read, stdout)
 		}
+	}
+	return rows
+}
+
+// checkpointTable lists the newest checkpoint of each rank.
+func checkpointTable(st jobs.Status, now time.Time) [][]string {
+	rows := [][]string{{"RANK", "CHECKPOINT", "EPOCH", "AGE", "FILES", "SIZE", "NODES THAT KEEP IT"}}
+	for _, w := range st.Workers {
+		c := w.Checkpoint
+		if c == nil {
+			continue
+		}
+		var nodes []string
+		for _, id := range c.Holders {
+			nodes = append(nodes, string(id.Short()))
+		}
+		text := strings.Join(nodes, ", ")
+		if c.Short != "" {
+			text += ": " + c.Short
+		}
+		rows = append(rows, []string{described.Rank(&st.Spec, w.Rank), strconv.Itoa(c.Number), strconv.FormatInt(c.Epoch, 10), units.Span(now.Sub(c.At)),
+			strconv.Itoa(c.Files), units.Bytes(c.Bytes), columns.Cut(text, 100)})
 	}
 	return rows
 }

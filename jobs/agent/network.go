@@ -41,6 +41,8 @@ func (s *Service) perform(a core.Action) {
 		})
 	case primary.DoRelease:
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
+	case primary.DoKeep:
+		s.loop.Go(func() { s.checkpoints.needed(e.To, &e.Keep) })
 	case participant.Effect:
 		s.exec.Execute(e)
 	default:

@@ -36,6 +36,7 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.HandleFunc("POST "+peer.PathEnter, server.ServeEnter(s.asked))
 	mux.HandleFunc("POST "+peer.PathResize, peer.ServeAsk(server, s.resizeAsked))
 	mux.HandleFunc("POST "+peer.PathSnapshot, peer.ServeAsk(server, s.snapshotAsked))
+	mux.HandleFunc("POST "+peer.PathKeep, peer.ServeAsk(server, s.checkpoints.keepAsked))
 	return mux
 }
 

@@ -15,6 +15,7 @@ import (
 	"zorilla/jobs/disk"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
+	"zorilla/jobs/internal/keep"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/origin"
 	"zorilla/jobs/internal/participant"
@@ -86,17 +87,18 @@ type Disk struct {
 // as a participant in others'. One goroutine, that of Run, owns all primaries
 // and the claims; everything else sends it functions to call.
 type Service struct {
-	cfg        Config
-	self       vicinity.Member
-	overlay    Overlay
-	store      transfer.PinStore
-	log        zerolog.Logger
-	loop       *loop.Loop
-	peers      *peer.Client
-	dropped    *peer.Counters // messages
-	own        *origin.Jobs
-	origin.API // what clients ask about them
-	visits     // of who runs more beside workers
+	cfg         Config
+	self        vicinity.Member
+	overlay     Overlay
+	store       transfer.PinStore
+	log         zerolog.Logger
+	loop        *loop.Loop
+	peers       *peer.Client
+	dropped     *peer.Counters // messages
+	own         *origin.Jobs
+	origin.API  // what clients ask about them
+	visits      // of who runs more beside workers
+	checkpoints checkpoints
 
 	// Owned by the loop.
 	core        *core.Core
@@ -119,23 +121,43 @@ func New(cfg Config) *Service {
 	}
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, w.KeepFree, cfg.Cores
+	s.checkpoints = checkpoints{self: s.self, loop: s.loop, around: cfg.Overlay, peers: s.peers, part: &s.core.Part, log: s.log}
 	s.visits = visits{s, &keyedLimit{}, &keyedLimit{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,
 		Member:         func(id vicinity.ID) (vicinity.Member, bool) { return s.overlay.Member(id) },
-		WorkerRequests: &executor.WorkerRequests{Enter: s.visit, Resize: s.resize},
+		WorkerRequests: s.checkpoints.requests(executor.WorkerRequests{Enter: s.visit, Resize: s.resize}),
 	}, s.loop, &s.core.Part)
-	keep := cfg.FetchToKeep
-	if keep == nil {
-		keep = cfg.Fetch
-	}
+	s.checkpoints.visits = executor.NewVisits(s.exec)
 	s.own = origin.New(origin.Config{
-		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: keep, Written: s.exec.Written, Peers: s.peers,
+		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.fetchToKeep(), Written: s.exec.Written, Peers: s.peers,
 		Learn: func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
 		Room:  cfg.Reserve.Check, KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
 	s.API = s.own.API()
 	return s
+}
+
+// fetchToKeep is Fetch for what is made durable then.
+func (c *Config) fetchToKeep() FetchFunc {
+	if c.FetchToKeep == nil {
+		return c.Fetch
+	}
+	return c.FetchToKeep
+}
+
+// keeping says how checkpoints are kept here.
+func (s *Service) keeping() keep.Config {
+	return keep.Config{
+		Dir: filepath.Join(s.cfg.Dir, keptDir), Store: s.store, Fetch: s.cfg.fetchToKeep(), Room: s.cfg.Reserve.Check, Log: s.log,
+		Limit: func() int64 {
+			limits := s.cfg.Limits
+			if s.cfg.Workers.Limits != nil {
+				limits = s.cfg.Workers.Limits()
+			}
+			return limits.KeptBytes()
+		},
+	}
 }
 
 // Run reads the journal and then works until ctx ends. Then it tells the origins
@@ -146,9 +168,13 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := s.own.Load(func() error { return s.exec.Adopt(s.adopt) }); err != nil {
 		return err
 	}
+	if err := s.checkpoints.open(s.keeping()); err != nil {
+		return err
+	}
 	s.store.StartEviction() // what the jobs need is pinned by now
 	s.loop.Start(owner{s})
 	s.loop.Go(s.own.CheckStored)
+	s.loop.Go(s.checkpoints.expire)
 	if s.cfg.Disk.Free != nil {
 		s.loop.Go(s.watchDisk)
 	}

@@ -148,7 +148,7 @@ func TestKindsThatANodeCannotRun(t *testing.T) {
 		}
 	}
 	old := member()
-	old.Version = jobs.CurrentVersion - 1
+	old.Version = 7
 	spec := mixed()
 	if a := New(old, jobtest.Rand()).Advertised(jobtest.Start, adOf(&spec, "aaaaa", 2, 1)); a.Workers != 0 || a.Reason != wire.ReasonWhere {
 		t.Errorf("an older node answers %+v", a)

@@ -69,6 +69,9 @@ func (x *Executor) environment(b *beginning, p *process.Spec) (list []string, er
 	if b.start.Epoch > 0 && spec.Array == nil {
 		env["ZORILLA_EPOCH_FILE"] = filepath.Join(root, "tmp", wire.EpochFileName)
 	}
+	if b.Claim.Resume != nil {
+		env["ZORILLA_RESTART"] = strconv.Itoa(b.Claim.Resume.Number)
+	}
 	if p.WorkerAPI {
 		env[workerapi.Variable] = filepath.Join(root, workerapi.Dir, workerapi.Name)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/heartbeat"
+	"zorilla/jobs/internal/keep"
 	"zorilla/jobs/internal/loop"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
@@ -132,6 +133,9 @@ func (x *Executor) Execute(e participant.Effect) {
 		if proc := x.procs[e.Worker]; proc != nil {
 			proc.acknowledged(e)
 		}
+		if e.Checkpoint != nil && x.cfg.WorkerRequests != nil {
+			x.cfg.WorkerRequests.Acknowledged(e.Worker, *e.Checkpoint)
+		}
 	case participant.DoTable:
 		x.table(e)
 	case participant.DoCancelWork:
@@ -165,7 +169,10 @@ func (x *Executor) step(e participant.Effect) {
 	case participant.DoLay:
 		in := x.inputs[e.Worker.Job]
 		if in == nil {
-			in = &inputs{ctx: x.loop.Leaving}
+			in = noInputs(x.loop.Leaving)
+			if e.Resume != nil { // how far that has come is told
+				x.inputs[e.Worker.Job] = in
+			}
 		}
 		how := transfer.How{Give: !x.sharing.awaited(x.part.Works[e.Worker.Job], e.Worker), Steps: in.steps(e.Worker.RankAttempt)}
 		w := x.part.Works[e.Worker.Job]
@@ -177,6 +184,11 @@ func (x *Executor) step(e participant.Effect) {
 			err := x.sharing.lay(e.Worker, x.root(e.Worker), func(root string) error {
 				return in.lay(x.cfg.Store, filepath.Join(root, workDir), how)
 			})
+			if err == nil && e.Resume != nil {
+				how.Give, how.Fresh = false, false
+				resumer := keep.Resumer{Store: x.cfg.Store, Fetch: x.cfg.Fetch, Member: x.cfg.Member}
+				err = resumer.Resume(in.ctx, keep.Worker(e.Worker), e.Resume, filepath.Join(x.root(e.Worker), workDir), how, func() { in.came.Add(1) })
+			}
 			return func(now time.Time) { x.part.Laid(now, e.Worker, err, since) }
 		})
 	case participant.DoRun:
@@ -318,6 +330,10 @@ func (x *Executor) remove(id participant.WorkerID, proc *handle) {
 	x.dispose(root, leave, forgotten)
 	x.cfg.Ports.Free(root)
 	x.cfg.Store.Unpin(outputPin(id))
+	x.cfg.Store.Unpin(keep.Worker(id).Pin())
+	if x.cfg.WorkerRequests != nil {
+		x.cfg.WorkerRequests.Forget(id)
+	}
 }
 
 // dispose removes a root, which the caller has until leave is called. That something of it could

@@ -38,6 +38,14 @@ func outputPin(id participant.WorkerID) string {
 	return fmt.Sprintf("output/%s/%d/%d", id.Job, id.Rank, id.Attempt)
 }
 
+// noInputs are those of a job without any.
+func noInputs(leaving context.Context) *inputs {
+	in := &inputs{done: make(chan struct{})}
+	in.ctx, in.cancel = context.WithCancel(leaving)
+	close(in.done)
+	return in
+}
+
 // steps returns what counts the steps of writing the inputs for a worker.
 func (in *inputs) steps(ra jobs.RankAttempt) *atomic.Int64 {
 	if in.laid == nil {

@@ -53,6 +53,33 @@ func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []s
 	}
 	pin, done := v.x.recent.Begin(fmt.Sprintf("here/%s/%d/%d", id.Job, id.Rank, id.Attempt))
 	defer func() { done(err) }()
+	return v.read(ctx, id, pin, globs, inputs)
+}
+
+// ReadCheckpoint puts a directory of a worker here into the store, pinned until done is called. In the work directory
+// itself inputs are left out that are as they were. It may be called from any goroutine.
+func (v Visits) ReadCheckpoint(
+	ctx context.Context, id participant.WorkerID, dir string, inputs *transfer.Manifest,
+) (out jobs.RankOutput, done func(), err error) {
+	glob := dir + "/**"
+	if dir == "." {
+		glob = "**"
+	} else {
+		inputs = nil
+	}
+	pin := fmt.Sprintf("checkpoint/%s/%d/%d", id.Job, id.Rank, id.Attempt)
+	done = func() { v.x.cfg.Store.Unpin(pin) }
+	if out, err = v.read(ctx, id, pin, []string{glob}, inputs); err != nil {
+		done()
+	}
+	return out, done, err
+}
+
+// Root is the directory around a worker's own.
+func (v Visits) Root(id participant.WorkerID) string { return v.x.root(id) }
+
+// read puts files of a worker here into the store, pinned for an owner.
+func (v Visits) read(ctx context.Context, id participant.WorkerID, pin string, globs []string, inputs *transfer.Manifest) (out jobs.RankOutput, err error) {
 	put := transfer.PinTo(v.x.cfg.Store, pin)
 	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.sharing.around(id, v.x.root(id)), workDir), globs, inputs)
 	switch {

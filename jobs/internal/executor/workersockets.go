@@ -2,12 +2,14 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/process"
 	"zorilla/jobs/session/workerapi"
 )
@@ -19,6 +21,12 @@ type WorkerRequests struct {
 	Enter func(ctx context.Context, from participant.WorkerID, a workerapi.Ask, in io.Reader, out io.Writer) error
 	// Resize asks for another number of workers.
 	Resize func(ctx context.Context, from participant.WorkerID, q jobs.Resize) (jobs.Size, error)
+	// Checkpoint makes a checkpoint of the worker.
+	Checkpoint func(ctx context.Context, from participant.WorkerID, q jobs.CheckpointAsk) (jobs.CheckpointAnswer, error)
+	// Acknowledged takes what the origin has of the checkpoints of a worker, Forget that a worker is not here any
+	// more. Both return at once.
+	Acknowledged func(participant.WorkerID, wire.CheckpointAck)
+	Forget       func(participant.WorkerID)
 }
 
 // workerSockets are the API sockets of the workers that are here. A worker has one where there
@@ -51,6 +59,12 @@ func (d *workerSockets) open(root string, id participant.WorkerID, spec *jobs.Sp
 		},
 		Resize: func(ctx context.Context, workers int, release []int) (any, error) {
 			return d.requests.Resize(ctx, id, jobs.Resize{Workers: workers, Release: release})
+		},
+		Checkpoint: func(ctx context.Context, dir string, epoch int64, wait bool) (any, error) {
+			if spec.ShareWork {
+				return nil, errors.New("workers of this job share a directory (--share-work): no checkpoint can be made of one of them")
+			}
+			return d.requests.Checkpoint(ctx, id, jobs.CheckpointAsk{Dir: dir, Epoch: epoch, Wait: wait})
 		},
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/executor"
@@ -129,14 +128,13 @@ func (o *Jobs) record(e core.DoRecord) {
 	if j == nil { // it was refused meanwhile
 		return
 	}
-	entries := make([]journal.Entry, len(e.Events))
-	for i, ev := range e.Events {
-		if ev.Kind == record.Ended { // who finds less than that knows that something is lost
-			ev.Stored, _, _ = j.output.Spool.State()
+	events := slices.Clone(e.Events)
+	for i := range events {
+		if events[i].Kind == record.Ended { // who finds less than that knows that something is lost
+			events[i].Stored, _, _ = j.output.Spool.State()
 		}
-		entries[i] = journal.Entry{Key: string(e.Job), Data: codec.MustMarshal(ev)}
 	}
-	o.cfg.Journal.Append(entries, func(err error) {
+	write(o.cfg.Journal, e.Job, events, func(err error) {
 		o.loop.Post(func() {
 			switch {
 			case err == nil:
@@ -176,5 +174,6 @@ func (o *Jobs) file(id jobs.ID) {
 	o.feeds.drop(j)
 	o.table.settled(&j.Primary.Rec, j.wrote())
 	j.filed = true
+	o.forgetSaved(&j.Primary.Rec)
 	o.hooks.owe(&j.Primary.Rec)
 }

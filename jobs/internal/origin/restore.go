@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
+	"zorilla/internal/codec"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
@@ -26,6 +29,9 @@ func (o *Jobs) Load(adopt func() error) error {
 		return fmt.Errorf("read jobs: %w", err)
 	}
 	l.seal()
+	for _, e := range l.saved {
+		o.restoreSaved(e)
+	}
 	o.table.archive.loaded(time.Now())
 	lost := o.table.recallYoungest()
 	if err := adopt(); err != nil {
@@ -59,9 +65,14 @@ type loading struct {
 	job   *job                // of which entries come
 	live  []jobs.ID           // jobs that had not ended
 	erase []erasure
+	saved []journal.Entry // of checkpoints
 }
 
 func (l *loading) entry(e journal.Entry) error {
+	if _, ok := isSaved(e.Key); ok {
+		l.saved = append(l.saved, e)
+		return nil
+	}
 	if l.job == nil || l.job.Primary.Rec.ID != jobs.ID(e.Key) {
 		l.seal()
 		var err error
@@ -191,4 +202,70 @@ func (o *Jobs) restore(id jobs.ID) error {
 		o.core.Flush(time.Now(), j.Job)
 	}
 	return nil
+}
+
+// What the journal has of the checkpoints of a rank is under a key of its own and replaced by each new one: a
+// program may make one every few seconds, for weeks.
+
+func savedKey(id jobs.ID, rank int) string { return fmt.Sprintf("%s.c%d", id, rank) }
+
+// isSaved reports whether a key is one of those, and of which job.
+func isSaved(key string) (id jobs.ID, ok bool) {
+	name, rank, found := strings.Cut(key, ".c")
+	_, err := strconv.Atoi(rank)
+	return jobs.ID(name), found && err == nil && jobs.ID(name).Valid()
+}
+
+// write has the journal take events, in their order. Done is called when it has all of them.
+func write(j journal.Journal, id jobs.ID, events []record.Event, done func(error)) {
+	var entries, saved []journal.Entry
+	for _, ev := range events {
+		if e := (journal.Entry{Key: string(id), Data: codec.MustMarshal(ev)}); ev.Kind == record.Checkpointed {
+			e.Key = savedKey(id, ev.Ranks[0].Rank)
+			saved = append(saved, e)
+		} else {
+			entries = append(entries, e)
+		}
+	}
+	left, failed := len(saved), error(nil)
+	if len(entries) > 0 {
+		left++
+	}
+	each := func(err error) { // the journal calls these one after the other
+		if left, failed = left-1, errors.Join(failed, err); left == 0 {
+			done(failed)
+		}
+	}
+	for _, e := range saved {
+		j.Replace(e, each)
+	}
+	if len(entries) > 0 {
+		j.Append(entries, each)
+	}
+}
+
+// restoreSaved takes what the journal has of checkpoints of a rank. Of a job that has ended nothing is needed.
+func (o *Jobs) restoreSaved(e journal.Entry) {
+	id, _ := isSaved(e.Key)
+	j := o.table.get(id)
+	var ev record.Event
+	switch {
+	case e.Damage != "":
+		o.log.Error().Str("job", string(id)).Msg("the journal lost what it had of a checkpoint: " + e.Damage)
+	case j == nil || j.Primary.Rec.State.Final() || codec.Unmarshal(e.Data, &ev) != nil:
+	case ev.Kind != record.Checkpointed || !ev.Sound(&j.Primary.Rec):
+	default:
+		j.Primary.Rec.Apply(ev)
+		return
+	}
+	o.cfg.Journal.Delete(e.Key, nil)
+}
+
+// forgetSaved has the journal forget the checkpoints of a job that has ended.
+func (o *Jobs) forgetSaved(rec *record.Record) {
+	for rank := range rec.Ranks {
+		if rec.Ranks[rank].Last > 0 {
+			o.cfg.Journal.Delete(savedKey(rec.ID, rank), nil)
+		}
+	}
 }

@@ -33,6 +33,9 @@ type ClaimRecord struct {
 	At    time.Time   `json:"at"`              // of Start
 	// Lost says why it did not begin here, and will not.
 	Lost string `json:"lost,omitempty"`
+	// Last is the largest number of the rank's checkpoints before, Resume the one that it begins with.
+	Last   int              `json:"last,omitempty"`
+	Resume *jobs.Checkpoint `json:"resume,omitempty"`
 }
 
 const claimVersion = 2
@@ -48,6 +51,8 @@ func (c *ClaimRecord) check() error {
 		return fmt.Errorf("claim: processors: %w", codec.ErrMalformed)
 	case c.Share < 0, c.Share > 0 && !c.Spec.ShareWork, c.Share == 0 && c.Spec.ShareWork && c.Lost == "":
 		return fmt.Errorf("claim: shared directory: %w", codec.ErrMalformed)
+	case c.Last < 0, c.Resume != nil && c.Resume.Check() != nil:
+		return fmt.Errorf("claim: checkpoint: %w", codec.ErrMalformed)
 	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
 		return fmt.Errorf("claim: %w", codec.ErrMalformed)
 	case c.Start != nil && c.Start.Check() != nil:

@@ -25,8 +25,11 @@ type (
 		Worker WorkerID
 		Claim  ClaimRecord
 	}
-	// DoLay writes a worker's input files: Laid.
-	DoLay struct{ Worker WorkerID }
+	// DoLay writes a worker's input files, and the checkpoint that it begins with: Laid.
+	DoLay struct {
+		Worker WorkerID
+		Resume *jobs.Checkpoint // nil = it begins anew
+	}
 	// DoRun starts a worker once it is durable that it may run: Begun, or NotBegun;
 	// when its process has ended: Exited.
 	DoRun struct {
@@ -88,6 +91,8 @@ type (
 		Worker WorkerID
 		Safe   wire.Written // bytes that are durable there
 		Tasks  *wire.WorkerTasksAck
+		// Checkpoint is nil if nothing was told of one.
+		Checkpoint *wire.CheckpointAck
 	}
 	// DoTable gives a worker its job's table: Tabled.
 	DoTable struct {

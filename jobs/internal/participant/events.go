@@ -2,6 +2,7 @@ package participant
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -56,7 +57,12 @@ func (p *Participant) Claimed(now time.Time, id WorkerID, err error, since time.
 // Laid tells that a worker's input files are there, or why not.
 func (p *Participant) Laid(now time.Time, id WorkerID, err error, since time.Time) {
 	w, k := p.of(id)
-	if err != nil {
+	switch {
+	case errors.Is(err, jobs.ErrNoCheckpoint) && k.resume != nil: // which is no fault of this node
+		k.missing = k.resume.Number
+		k.decline(now, sanitize.OneLine(err.Error()))
+		return
+	case err != nil:
 		k.unprepared(now, err.Error(), since)
 		return
 	}

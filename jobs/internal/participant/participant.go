@@ -90,6 +90,7 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 			k.cores = p.Claims.Cores.Take(k.needs.Slots)
 		}
 		k.share = w.share()
+		k.granted(g.Resume, ra.Rank)
 		w.add(k)
 		k.prepare(now)
 	}
@@ -170,6 +171,7 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 		return
 	}
 	k.gpus, k.cores, k.share = c.GPUs, c.Cores, c.Share
+	k.last, k.resume = c.Last, c.Resume
 	p.Claims.Cores.Keep(c.Cores)
 	p.Claims.Adopted(c.Job, &c.Spec, c.Rank, c.GPUs, timers.Earlier(c.At, now))
 	if c.Start == nil {
@@ -276,7 +278,7 @@ func (k *Worker) advance(now time.Time) {
 			k.decline(now, w.failed)
 		case k.Phase == PhaseWaiting && w.inputs == inputsHere:
 			k.Phase = PhaseLaying
-			p.Do(DoLay{id})
+			p.Do(DoLay{id, k.resume})
 		case k.Phase == PhaseReady && k.start != nil:
 			k.begin()
 			p.Do(DoRun{id, w.claim(now, k, k.start), w.siblings(k), w.gpus()})

@@ -144,6 +144,9 @@ func (p *Participant) noteAck(w *Work, k *Worker, r *wire.WorkerReport, a *wire.
 	if t := a.Tasks; t != nil && r.Tasks != nil && wire.CheckTaskRanges(t.Ranges) == nil && t.Results >= 0 && t.Before >= 0 {
 		k.results, e.Tasks = min(t.Results, r.Tasks.Ended), t
 	}
+	if c := a.Checkpoint; c != nil && c.Known >= 0 && c.Oldest >= 0 {
+		k.known, e.Checkpoint = max(k.known, c.Known), c
+	}
 	p.Do(e)
 }
 

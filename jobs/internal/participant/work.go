@@ -99,6 +99,7 @@ type heldByOrigin struct {
 	telling   bool  // of a newer one
 	Detached  bool  // it is left to the next life of this node
 	Parted    bool  // and its origin knows
+	checkpoints
 }
 
 // Wish is what is wanted of a worker, beside that it runs.
@@ -196,7 +197,8 @@ func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
 	rep.Job, rep.Epoch = w.Job, w.epochKnown()
 	for i, k := range w.Workers {
 		rep.Workers = append(rep.Workers, wire.WorkerReport{RankAttempt: k.RankAttempt, State: k.State, Reason: k.reason, Declined: k.Declined,
-			Exit: k.exit, Storing: k.storing(), Output: k.output, Warn: k.warn, Fetched: k.stats.Fetched, Cached: k.stats.Cached})
+			Exit: k.exit, Storing: k.storing(), Output: k.output, Warn: k.warn, Fetched: k.stats.Fetched, Cached: k.stats.Cached,
+			Checkpoint: k.checkpoints.report()})
 		if k.Phase == PhaseRunning || k.Phase == PhaseGathering || k.Phase == PhaseOver {
 			readings = append(readings, wire.Reading{Worker: i, From: k.acked, Skip: k.adopted, Results: k.results})
 		}
@@ -210,7 +212,8 @@ func (k *Worker) storing() bool { return k.State == jobs.WorkerRunning && k.Phas
 // claim is what the next life of this node must know of a worker.
 func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 	c := ClaimRecord{Version: claimVersion, Job: w.Job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
-		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Share: k.share, Stamp: w.stamp, Since: w.since, Start: start, At: now}
+		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Share: k.share, Stamp: w.stamp, Since: w.since, Start: start, At: now,
+		Last: k.last, Resume: k.resume}
 	if k.Declined {
 		c.Lost, c.GPUs, c.Cores, c.Share = k.reason, nil, nil, 0
 	}

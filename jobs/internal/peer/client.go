@@ -33,6 +33,7 @@ const (
 	PathResize  = Prefix + "resize"
 
 	PathSnapshot = Prefix + "snapshot"
+	PathKeep     = Prefix + "keep"
 )
 
 // Client asks other nodes. Its methods may be called from any goroutine.

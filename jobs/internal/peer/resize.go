@@ -30,6 +30,13 @@ func (c *Client) Snapshot(ctx context.Context, to vicinity.ID, m *wire.Snapshot)
 	return ask[jobs.RankOutput](ctx, c, to, PathSnapshot, m, "does not tell of files before their worker has ended")
 }
 
+// Keep has a node keep a checkpoint, or says which are needed; it waits until the node has it. Errors are what
+// they are there.
+func (c *Client) Keep(ctx context.Context, to vicinity.ID, m *wire.Keep) error {
+	_, err := ask[struct{}](ctx, c, to, PathKeep, m, "keeps no checkpoints")
+	return err
+}
+
 // ask posts a message and reads the answer. Nodes of earlier versions cannot do it.
 func ask[A any](ctx context.Context, c *Client, to vicinity.ID, path string, m any, cannot string) (answer A, err error) {
 	body, err := codec.Marshal(m)

@@ -93,6 +93,11 @@ type (
 		From   vicinity.ID
 		Output jobs.RankOutput
 	}
+	// DoKeep has a node hear which checkpoints of the job are needed.
+	DoKeep struct {
+		To   vicinity.ID
+		Keep wire.Keep
+	}
 	// DoAccepted lets who has submitted the job know that it is durable.
 	DoAccepted struct{}
 	// DoAnswer answers a request: what came before it is durable.
@@ -114,5 +119,6 @@ func (DoRelease) ofPrimary()  {}
 func (DoYield) ofPrimary()    {}
 func (DoRecall) ofPrimary()   {}
 func (DoCollect) ofPrimary()  {}
+func (DoKeep) ofPrimary()     {}
 func (DoAccepted) ofPrimary() {}
 func (DoAnswer) ofPrimary()   {}

@@ -28,6 +28,7 @@ type lifecycle struct {
 	held  map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 	overdue
 	preferences
+	keepers keepers
 }
 
 // advance starts what is ready and ends what has ended.
@@ -79,7 +80,8 @@ func (p *lifecycle) advance(now time.Time) {
 // start sends START to the ready ranks. It is journalled before it is sent,
 // and a ready worker that missed it asks again with its next report.
 func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
-	ev := record.Event{Kind: record.Started, At: now, Ranks: ready, Worst: p.worstPair(), Ports: p.ports(ready)}
+	ev := record.Event{Kind: record.Started, At: now, Ranks: ready,
+		Together: record.Together{Worst: p.worstPair(), Ports: p.ports(ready)}}
 	if p.Rec.Started.IsZero() { // why it was not sooner
 		t := p.tally()
 		ev.Tally = &t
@@ -143,6 +145,7 @@ func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int
 			p.Do(DoYield{To: id, Job: p.Rec.ID, Forget: true})
 		}
 	}
+	p.keepers.letGo(&p.ledger)
 	p.Parts, p.waits = Leases{}, search.Outlook{}
 }
 

@@ -74,6 +74,7 @@ func (p *Primary) Resume(now time.Time) {
 			p.noteStart(now, []jobs.RankAttempt{{Rank: i, Attempt: k.Attempt}})
 		}
 	}
+	p.keepers.found(&p.Rec, now)
 	if len(back) > 0 {
 		p.emit(record.Event{Kind: record.Released, At: now, Ranks: back, Reason: "given back before its start: this node was started again"})
 	}
@@ -98,6 +99,7 @@ func (p *Primary) Tick(now time.Time) {
 	}
 	p.checkProgress(now)
 	p.checkWalltime(now)
+	p.keepers.tell(&p.ledger, now)
 	p.advance(now)
 	p.pursue(now)
 }
@@ -108,7 +110,8 @@ func (p *Primary) Wake() time.Time {
 		return time.Time{}
 	}
 	search := timers.Earlier(p.outlook().Until, p.preferences.ends)
-	return timers.Earlier(timers.Earlier(search, p.giveUpAt()), timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.beginAt()))
+	workers := timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.keepers.renew)
+	return timers.Earlier(timers.Earlier(search, p.giveUpAt()), timers.Earlier(workers, p.beginAt()))
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended
@@ -231,6 +234,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
 			Job: p.Rec.ID, Held: held, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
 			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+			Resume: resumes(&p.Rec, ranks),
 		}})
 	}
 }

@@ -95,6 +95,7 @@ func (p *lifecycle) regroup(now time.Time, kind record.Kind, ranks []jobs.RankAt
 		names = append(names, p.Rec.Spec.Groups[g].Name)
 	}
 	slices.Sort(names)
+	p.keepers.outdate(&p.ledger, now, all)
 	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: fmt.Sprintf("%s: all of group %s", why, strings.Join(slices.Compact(names), ", "))})
 	p.release(stop, false)
 	p.Search.Again(now)
@@ -125,6 +126,7 @@ func (p *lifecycle) startOver(now time.Time, kind record.Kind, why string) {
 	for i := range p.Rec.Ranks {
 		all = append(all, jobs.RankAttempt{Rank: i, Attempt: p.Rec.Ranks[i].Attempt})
 	}
+	p.keepers.outdate(&p.ledger, now, all)
 	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: why})
 	p.Search.Again(now)
 	p.letGo(all)
@@ -152,6 +154,11 @@ func (p *lifecycle) declined(now time.Time, from vicinity.ID, w wire.WorkerRepor
 			return
 		}
 	}
+	p.beginAnew(now, ranks, why)
+}
+
+// beginAnew gives ranks that did not begin, and those that start with them, another attempt.
+func (p *lifecycle) beginAnew(now time.Time, ranks []jobs.RankAttempt, why string) {
 	switch p.Rec.Spec.RestartsOf(ranks) {
 	case groups.RestartJob:
 		p.startOver(now, record.Declined, why)

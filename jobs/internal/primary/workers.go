@@ -38,6 +38,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 			}
 		}
 		p.holds(w)
+		p.keepers.reported(&p.ledger, now, w)
 		p.ran(now, &p.Rec, &w)
 		switch w.State {
 		case jobs.WorkerReady:
@@ -123,6 +124,7 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 			if p.Rec.Tasks != nil {
 				a.Tasks = p.Rec.Tasks.Ack(w, stop)
 			}
+			a.Checkpoint = checkpointAck(k, w.Checkpoint)
 		}
 		a.Drop = !a.Done && (ended || !p.Rec.Owned(from, w.RankAttempt))
 		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || p.Rec.Spare(w.Rank) || p.Rec.Ranks[w.Rank].GivenBack)
@@ -140,6 +142,11 @@ func (p *Primary) couldNot(now time.Time, from vicinity.ID, w wire.WorkerReport)
 	k := &p.Rec.Ranks[w.Rank]
 	if k.State == jobs.WorkerEnded && k.Collected {
 		return // its node died while it removed what it does not need any more
+	}
+	if w.Checkpoint != nil && w.Checkpoint.Missing > 0 && k.State == jobs.WorkerPreparing {
+		// The node is as good as before: what the rank begins with is chosen anew.
+		p.beginAnew(now, []jobs.RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s", p.Rec.Spec.Who(w.Rank), w.Reason))
+		return
 	}
 	if k.State == jobs.WorkerRunning && w.Declined {
 		p.declined(now, from, w)

@@ -1,6 +1,11 @@
 package record
 
-import "zorilla/jobs"
+import (
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/vicinity"
+)
 
 // InTable reports whether a rank is in the job's table: it was started, and was
 // not lost, taken back or given back since. One that has ended stays, so that the
@@ -23,4 +28,13 @@ func (r *Record) turn(ev Event) {
 			return
 		}
 	}
+}
+
+// expected adds a node to those that are being started again.
+func expected(away map[vicinity.ID]time.Time, ev Event) map[vicinity.ID]time.Time {
+	if away == nil {
+		away = map[vicinity.ID]time.Time{}
+	}
+	away[ev.Node] = ev.At.Add(time.Duration(ev.For))
+	return away
 }

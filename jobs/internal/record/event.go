@@ -21,25 +21,26 @@ import (
 type Kind string
 
 const (
-	Submitted  Kind = "submitted" // Spec, Stamp
-	Granted    Kind = "granted"   // Node, Name, RTT, Ranks; Sizes of a job with groups
-	Released   Kind = "released"  // Ranks went back before they had started; Reason
-	Started    Kind = "started"   // Ranks
-	Exited     Kind = "exited"    // Ranks (one), Exit, Output, Reason (a warning)
-	Collected  Kind = "collected" // Ranks (one): its outputs are in the store
-	Followed   Kind = "followed"  // After: the number of a dependency that is fulfilled, from 1; behind the last: the time to begin has come
-	Lost       Kind = "lost"      // Ranks, Node, Reason
-	Away       Kind = "away"      // Node is being started again, until For has passed
-	Retried    Kind = "retried"   // Ranks get another attempt, all of a gang at once; Reason
-	Declined   Kind = "declined"  // the same, where it does not count: the program of one did not begin at its node, or others of its group were lost
-	Resized    Kind = "resized"   // Size: how many workers were asked for; Ranks are given back; Reason
-	Leased     Kind = "leased"    // Ranks (one) gets Tasks of an array
-	TasksEnded Kind = "tasks"     // Ranks (one): Results of tasks
-	Warned     Kind = "warned"    // Warn
-	Cancelling Kind = "cancel"    // a user wants the job to end; Reason
-	Ended      Kind = "ended"     // State, Reason, Code
-	OnEnd      Kind = "on-end"    // Code, Reason: how the command ended that was run since the job had
-	Forgotten  Kind = "forgotten" // Past: all that is left, in the place of all other events
+	Submitted    Kind = "submitted"    // Spec, Stamp
+	Granted      Kind = "granted"      // Node, Name, RTT, Ranks; Sizes of a job with groups
+	Released     Kind = "released"     // Ranks went back before they had started; Reason
+	Started      Kind = "started"      // Ranks
+	Exited       Kind = "exited"       // Ranks (one), Exit, Output, Reason (a warning)
+	Collected    Kind = "collected"    // Ranks (one): its outputs are in the store
+	Followed     Kind = "followed"     // After: the number of a dependency that is fulfilled, from 1; behind the last: the time to begin has come
+	Lost         Kind = "lost"         // Ranks, Node, Reason
+	Away         Kind = "away"         // Node is being started again, until For has passed
+	Retried      Kind = "retried"      // Ranks get another attempt, all of a gang at once; Reason
+	Declined     Kind = "declined"     // the same, where it does not count: the program of one did not begin at its node, or others of its group were lost
+	Resized      Kind = "resized"      // Size: how many workers were asked for; Ranks are given back; Reason
+	Leased       Kind = "leased"       // Ranks (one) gets Tasks of an array
+	TasksEnded   Kind = "tasks"        // Ranks (one): Results of tasks
+	Checkpointed Kind = "checkpointed" // Ranks (one): Saved, all that is needed of it
+	Warned       Kind = "warned"       // Warn
+	Cancelling   Kind = "cancel"       // a user wants the job to end; Reason
+	Ended        Kind = "ended"        // State, Reason, Code
+	OnEnd        Kind = "on-end"       // Code, Reason: how the command ended that was run since the job had
+	Forgotten    Kind = "forgotten"    // Past: all that is left, in the place of all other events
 )
 
 // Event is one durable change of a job. A job's record is a pure function of
@@ -67,18 +68,12 @@ type Event struct {
 	Tasks   []process.TaskRange `json:"tasks,omitempty"`
 	Results []byte              `json:"results,omitempty"` // packed, see PackResults
 
-	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
-	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
-	Past  *Past           `json:"past,omitempty"`
+	Past *Past `json:"past,omitempty"`
+	Together
 	Sizing
+	Saved
 
 	Stored int64 `json:"stored,omitempty"` // of Ended: size of the file that holds its output
-}
-
-// Sizing is how many workers there are to be.
-type Sizing struct {
-	Size  int   `json:"size,omitempty"`  // of Resized
-	Sizes []int `json:"sizes,omitempty"` // of Granted: ranks of each group
 }
 
 // Rank is what the primary knows of one rank.
@@ -96,12 +91,14 @@ type Rank struct {
 	Retries   int    // attempts that followed a failure of the program
 	Retried   string // why a new attempt was, or is, needed
 	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
+	Saved
+	Resumed int // the number of the checkpoint that the attempt began with; 0 = none
 }
 
 // fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
 // the rank, and nothing of the attempt but its number.
 func (k *Rank) fresh() Rank {
-	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack}
+	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved}
 }
 
 // grant begins an attempt.
@@ -192,6 +189,7 @@ func (r *Record) Apply(ev Event) {
 		for _, ra := range ev.Ranks {
 			keep(r, ra.Rank)
 			r.Ranks[ra.Rank].grant(ra.Attempt, ev)
+			r.Ranks[ra.Rank].Resumed = resumed(&r.Lineup, ra.Rank)
 		}
 	case Released:
 		r.each(ev.Ranks, func(k *Rank) { k.release(ev.Reason) })
@@ -222,13 +220,12 @@ func (r *Record) Apply(ev Event) {
 		r.each(ev.Ranks, func(k *Rank) { k.lose(ev.Reason) })
 		r.warn(ev.Reason)
 		r.Lacking = ev.At
+	case Checkpointed:
+		save(&r.Lineup, ev)
 	case Warned:
 		r.warn(ev.Warn...)
 	case Away:
-		if r.Away == nil {
-			r.Away = map[vicinity.ID]time.Time{}
-		}
-		r.Away[ev.Node] = ev.At.Add(time.Duration(ev.For))
+		r.Away = expected(r.Away, ev)
 	case Cancelling, Ended:
 		r.end(ev)
 	case OnEnd:
@@ -350,7 +347,7 @@ func (ev *Event) Sound(r *Record) bool {
 		return false
 	}
 	ranks, ok := r.Lineup.sound(ev)
-	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) || !ok {
+	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) || !ok || !ev.Saved.sound() {
 		return false
 	}
 	for _, ra := range ev.Ranks {

@@ -112,3 +112,15 @@ func growth(r *Record) int {
 	}
 	return max(0, r.Asked-r.Ranks.Serving())
 }
+
+// Together is what is of ranks that are started together.
+type Together struct {
+	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
+	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
+}
+
+// Sizing is how many workers there are to be.
+type Sizing struct {
+	Size  int   `json:"size,omitempty"`  // of Resized
+	Sizes []int `json:"sizes,omitempty"` // of Granted: ranks of each group
+}

@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -35,6 +36,8 @@ type (
 		Stamp jobs.Stamp         `json:"stamp"`
 		// Holders have some or all of the inputs, besides the origin.
 		Holders []vicinity.ID `json:"holders,omitempty"`
+		// Resume is of the ranks that have checkpoints.
+		Resume []Resume `json:"resume,omitempty"`
 	}
 
 	// Start lets prepared ranks run.
@@ -95,9 +98,10 @@ type (
 		// small: it tells only that they get on.
 		Laid int64 `json:"laid,omitempty"`
 		// Storing, of WorkerRunning: its process has ended, and its output files are being stored.
-		Storing bool         `json:"storing,omitempty"`
-		Tasks   *WorkerTasks `json:"tasks,omitempty"` // of an array
-		Port    int          `json:"port,omitempty"`  // of a ready rank 0: free here, see Host
+		Storing    bool              `json:"storing,omitempty"`
+		Tasks      *WorkerTasks      `json:"tasks,omitempty"` // of an array
+		Port       int               `json:"port,omitempty"`  // of a ready rank 0: free here, see Host
+		Checkpoint *CheckpointReport `json:"checkpoint,omitempty"`
 	}
 
 	// Ack answers a Report.
@@ -117,12 +121,13 @@ type (
 		Stdout int64 `json:"stdout"`
 		Stderr int64 `json:"stderr"`
 		// Bytes beyond these that it has, and need not be sent again.
-		AheadOut int64           `json:"ahead_out,omitempty"`
-		AheadErr int64           `json:"ahead_err,omitempty"`
-		Drop     bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
-		Done     bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
-		Stop     bool            `json:"stop,omitempty"` // end its process, and report how it ended
-		Tasks    *WorkerTasksAck `json:"tasks,omitempty"`
+		AheadOut   int64           `json:"ahead_out,omitempty"`
+		AheadErr   int64           `json:"ahead_err,omitempty"`
+		Drop       bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
+		Done       bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
+		Stop       bool            `json:"stop,omitempty"` // end its process, and report how it ended
+		Tasks      *WorkerTasksAck `json:"tasks,omitempty"`
+		Checkpoint *CheckpointAck  `json:"checkpoint,omitempty"`
 	}
 )
 
@@ -171,6 +176,14 @@ func (g *Grant) Check() error {
 			return fmt.Errorf("grant: rank %d: %w", ra.Rank, codec.ErrMalformed)
 		}
 		seen[ra] = true
+	}
+	if len(g.Resume) > len(g.Ranks) {
+		return fmt.Errorf("grant: checkpoints: %w", codec.ErrMalformed)
+	}
+	for i := range g.Resume {
+		if err := g.Resume[i].check(g.Spec.Workers()); err != nil {
+			return err
+		}
 	}
 	return CheckRanks(g.Ranks)
 }
@@ -254,7 +267,7 @@ func (w *WorkerReport) check() error {
 	if bad {
 		return fmt.Errorf("report: rank %d: %w", w.Rank, codec.ErrMalformed)
 	}
-	if err := w.Tasks.check(); err != nil {
+	if err := errors.Join(w.Tasks.check(), w.Checkpoint.check()); err != nil {
 		return err
 	}
 	return CheckRanks([]jobs.RankAttempt{w.RankAttempt})

@@ -33,13 +33,14 @@ const (
 	// Name is that of the socket there.
 	Name = "socket"
 
-	maxConns      = 256 // at a time; more wait
-	maxHeader     = 16 << 10
-	headerWithin  = 5 * time.Second
-	maxHost       = 256
-	maxErrorBytes = 4 << 10
-	pathEnter     = "/v1/enter"
-	pathWorkers   = "/v1/workers"
+	maxConns       = 256 // at a time; more wait
+	maxHeader      = 16 << 10
+	headerWithin   = 5 * time.Second
+	maxHost        = 256
+	maxErrorBytes  = 4 << 10
+	pathEnter      = "/v1/enter"
+	pathWorkers    = "/v1/workers"
+	pathCheckpoint = "/v1/checkpoint"
 )
 
 // Ask says with whom a session is wanted.
@@ -56,6 +57,9 @@ type Handlers struct {
 	// Resize asks for so many workers, without some ranks if there are to be fewer; 0 and
 	// none only asks how many there are. The answer is sent as JSON.
 	Resize func(ctx context.Context, workers int, release []int) (any, error)
+	// Checkpoint makes a checkpoint of a directory below the work directory. Epoch 0 = none was given. The answer is
+	// sent as JSON: when it is kept, or with wait unset as soon as the directory was read.
+	Checkpoint func(ctx context.Context, dir string, epoch int64, wait bool) (any, error)
 }
 
 // Server serves the socket of one worker.
@@ -93,6 +97,7 @@ func Open(root string, v Handlers) (*Server, error) {
 	counter := &counter{resize: v.Resize, turn: make(chan struct{}, 1)}
 	mux.HandleFunc("GET "+pathWorkers, counter.serve)
 	mux.HandleFunc("POST "+pathWorkers, counter.serve)
+	mux.HandleFunc("POST "+pathCheckpoint, func(w http.ResponseWriter, r *http.Request) { serveCheckpoint(w, r, v.Checkpoint) })
 	d.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerWithin, MaxHeaderBytes: maxHeader, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	d.server.SetKeepAlivesEnabled(false)
 	go func() { _ = d.server.Serve(d.listener) }() // until Close
@@ -225,7 +230,7 @@ func ask(client *http.Client, req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("this worker's node cannot be asked: %w", err)
 	}
-	if r.StatusCode == http.StatusOK {
+	if r.StatusCode == http.StatusOK || r.StatusCode == http.StatusAccepted {
 		return r, nil
 	}
 	defer r.Body.Close()

@@ -1,0 +1,159 @@
+package primary
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
+)
+
+// keepers are the nodes that keep checkpoints of the job, or have kept some.
+type keepers struct {
+	of    map[vicinity.ID]bool
+	renew time.Time // when they hear again what is needed; zero = there are none
+}
+
+// found takes note of the nodes that keep what a record has. They hear at a time what is needed.
+func (k *keepers) found(r *record.Record, hear time.Time) {
+	for i := range r.Ranks {
+		for _, c := range r.Ranks[i].Checkpoints {
+			for _, id := range c.Holders {
+				if len(k.of) == 0 {
+					k.of, k.renew = map[vicinity.ID]bool{}, hear
+				}
+				k.of[id] = true
+			}
+		}
+	}
+}
+
+// reported notes what a report tells of the checkpoints of a worker that counts.
+func (k *keepers) reported(l *ledger, now time.Time, w wire.WorkerReport) {
+	if w.Checkpoint == nil {
+		return
+	}
+	if n := w.Checkpoint.Missing; n > 0 {
+		k.missing(l, now, w.Rank, n)
+	}
+	c := w.Checkpoint.Made
+	if c == nil || c.Number <= l.Rec.Ranks[w.Rank].Last {
+		return
+	}
+	made := *c
+	made.At = now
+	k.save(l, now, w.Rank, record.Keeping(&l.Rec.Lineup, w.Rank, made))
+	k.found(&l.Rec, now.Add(wire.RenewKeep))
+}
+
+// save makes a list that of the checkpoints which are needed of a rank. Nodes hear that keep nothing of it any
+// more; those that keep its newest one are told by the node of the rank.
+func (k *keepers) save(l *ledger, now time.Time, rank int, list []jobs.Checkpoint) {
+	left := holders(l.Rec.Ranks[rank].Checkpoints)
+	l.emit(record.SavedNow(&l.Rec.Lineup, now, rank, list))
+	for id := range holders(list) {
+		delete(left, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		l.Do(DoKeep{id, needed(&l.Rec, id)})
+	}
+}
+
+func holders(list []jobs.Checkpoint) map[vicinity.ID]bool {
+	of := map[vicinity.ID]bool{}
+	for _, c := range list {
+		for _, id := range c.Holders {
+			of[id] = true
+		}
+	}
+	return of
+}
+
+// missing handles a checkpoint that a rank was to begin with, and that no node has given it.
+func (k *keepers) missing(l *ledger, now time.Time, rank, number int) {
+	list := l.Rec.Ranks[rank].Checkpoints
+	i := slices.IndexFunc(list, func(c jobs.Checkpoint) bool { return c.Number == number })
+	if i < 0 {
+		return
+	}
+	l.Warn(now, fmt.Sprintf("%s: none of the nodes that kept its checkpoint %d has given it", l.Rec.Spec.Who(rank), number))
+	k.save(l, now, rank, slices.Delete(slices.Clone(list), i, i+1))
+}
+
+// outdate drops checkpoints of ranks that start again together which are newer than what they
+// begin with.
+func (k *keepers) outdate(l *ledger, now time.Time, ranks []jobs.RankAttempt) {
+	for _, ra := range ranks {
+		if stay, changed := record.Outdated(&l.Rec.Lineup, ra.Rank); changed {
+			k.save(l, now, ra.Rank, stay)
+		}
+	}
+}
+
+// resumes says what ranks begin with that have made checkpoints.
+func resumes(r *record.Record, ranks []jobs.RankAttempt) (list []wire.Resume) {
+	for _, ra := range ranks {
+		k := &r.Ranks[ra.Rank]
+		if k.Last == 0 {
+			continue
+		}
+		m := wire.Resume{Rank: ra.Rank, Last: k.Last}
+		if c := record.Resume(&r.Lineup, ra.Rank); c != nil {
+			from := *c
+			m.From = &from
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// checkpointAck answers what a report tells of the checkpoints of a worker.
+func checkpointAck(k *record.Rank, told *wire.CheckpointReport) *wire.CheckpointAck {
+	if told == nil || told.Made == nil {
+		return nil
+	}
+	a := &wire.CheckpointAck{Known: k.Last}
+	if len(k.Checkpoints) > 0 {
+		a.Oldest = k.Checkpoints[0].Number
+	}
+	return a
+}
+
+// needed lists what a node is to keep.
+func needed(r *record.Record, id vicinity.ID) wire.Keep {
+	m := wire.Keep{Job: r.ID, All: true}
+	for i := range r.Ranks {
+		list := r.Ranks[i].Checkpoints
+		if slices.ContainsFunc(list, func(c jobs.Checkpoint) bool { return slices.Contains(c.Holders, id) }) {
+			m.Needed = append(m.Needed, wire.Needed{Rank: i, Oldest: list[0].Number})
+		}
+	}
+	return m
+}
+
+// tell tells all keepers, now and then, what is needed.
+func (k *keepers) tell(l *ledger, now time.Time) {
+	if k.renew.IsZero() || now.Before(k.renew) {
+		return
+	}
+	k.renew = now.Add(wire.RenewKeep)
+	for _, id := range slices.Sorted(maps.Keys(k.of)) {
+		m := needed(&l.Rec, id)
+		l.Do(DoKeep{id, m})
+		if len(m.Needed) == 0 {
+			delete(k.of, id)
+		}
+	}
+}
+
+// letGo lets the checkpoints of a job go that has ended.
+func (k *keepers) letGo(l *ledger) {
+	for _, id := range slices.Sorted(maps.Keys(k.of)) {
+		l.Do(DoKeep{id, wire.Keep{Job: l.Rec.ID, All: true}})
+	}
+	*k = keepers{}
+}

@@ -1,0 +1,145 @@
+package record
+
+import (
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/groups"
+)
+
+// Saved is the checkpoints of a rank that are needed, whatever attempt made them.
+type Saved struct {
+	Checkpoints []jobs.Checkpoint `json:"checkpoints,omitempty"` // by number, the newest last
+	Last        int               `json:"last,omitempty"`        // the largest number so far
+}
+
+func (s *Saved) sound() bool {
+	return len(s.Checkpoints) <= jobs.MaxCheckpoints && s.Last >= 0 &&
+		!slices.ContainsFunc(s.Checkpoints, func(c jobs.Checkpoint) bool { return c.Check() != nil || c.Number > s.Last })
+}
+
+// SavedNow is what is needed of a rank's checkpoints.
+func SavedNow(l *Lineup, at time.Time, rank int, list []jobs.Checkpoint) Event {
+	k := &l.Ranks[rank]
+	s := Saved{Checkpoints: list, Last: k.Last}
+	for _, c := range list {
+		s.Last = max(s.Last, c.Number)
+	}
+	return Event{Kind: Checkpointed, At: at, Ranks: []jobs.RankAttempt{{Rank: rank, Attempt: max(1, k.Attempt)}}, Saved: s}
+}
+
+// save takes what is needed of a rank's checkpoints.
+func save(l *Lineup, ev Event) {
+	for _, ra := range ev.Ranks {
+		l.Ranks[ra.Rank].Saved = ev.Saved
+	}
+}
+
+// resumed is the number of the checkpoint that an attempt of a rank which is granted now begins with; 0 = none.
+func resumed(l *Lineup, rank int) int {
+	if c := Resume(l, rank); c != nil {
+		return c.Number
+	}
+	return 0
+}
+
+// together lists the ranks that start again with one, itself included: they begin with checkpoints of
+// the same epoch.
+func together(l *Lineup, rank int) (ranks []int) {
+	switch l.Spec.Restarts(rank) {
+	case groups.RestartJob:
+		for i := range l.Ranks {
+			ranks = append(ranks, i)
+		}
+	case groups.RestartGroup:
+		group, _ := l.Spec.GroupOf(rank)
+		for i := range l.Ranks {
+			if g, _ := l.Spec.GroupOf(i); g == group {
+				ranks = append(ranks, i)
+			}
+		}
+	default:
+		ranks = []int{rank}
+	}
+	return ranks
+}
+
+// common returns the newest epoch of which all ranks have a checkpoint; 0 = there is none.
+func common(l *Lineup, ranks []int) int64 {
+	for _, c := range slices.Backward(l.Ranks[ranks[0]].Checkpoints) {
+		if !slices.ContainsFunc(ranks, func(rank int) bool { return l.Ranks[rank].at(c.Epoch) == nil }) {
+			return c.Epoch
+		}
+	}
+	return 0
+}
+
+// at returns the checkpoint of an epoch, or nil.
+func (k *Rank) at(epoch int64) *jobs.Checkpoint {
+	for i := range slices.Backward(k.Checkpoints) {
+		if k.Checkpoints[i].Epoch == epoch {
+			return &k.Checkpoints[i]
+		}
+	}
+	return nil
+}
+
+// Resume returns the checkpoint that an attempt of a rank which is granted now begins with, or nil: its
+// newest one, or the newest of those that all ranks have which start with it.
+func Resume(l *Lineup, rank int) *jobs.Checkpoint {
+	list := l.Ranks[rank].Checkpoints
+	if len(list) == 0 {
+		return nil
+	}
+	if ranks := together(l, rank); len(ranks) > 1 {
+		return l.Ranks[rank].at(common(l, ranks))
+	}
+	return &list[len(list)-1]
+}
+
+// Keeping returns which checkpoints of a rank are needed once another one is kept. Of a rank that starts again alone
+// that is the new one, and those before it until one is at another node than the rank; else all from the
+// newest epoch on that all have.
+func Keeping(l *Lineup, rank int, c jobs.Checkpoint) []jobs.Checkpoint {
+	list := append(slices.Clone(l.Ranks[rank].Checkpoints), c)
+	if ranks := together(l, rank); len(ranks) > 1 {
+		before := l.Ranks[rank].Checkpoints
+		l.Ranks[rank].Checkpoints = list
+		epoch := common(l, ranks)
+		l.Ranks[rank].Checkpoints = before
+		list = slices.DeleteFunc(list, func(c jobs.Checkpoint) bool { return c.Epoch < epoch })
+	} else if len(c.Holders) > 1 {
+		list = list[len(list)-1:]
+	}
+	return list[max(0, len(list)-jobs.MaxCheckpoints):]
+}
+
+// Outdated returns which checkpoints of a rank stay when it and others start again together: none of
+// an epoch that one of them lacks, since it will be made again, and none at all if the numbers of ranks
+// may be other ones then.
+func Outdated(l *Lineup, rank int) (stay []jobs.Checkpoint, changed bool) {
+	list := l.Ranks[rank].Checkpoints
+	if len(list) == 0 {
+		return nil, false
+	}
+	ranks := together(l, rank)
+	if len(ranks) == 1 {
+		return nil, false
+	}
+	if l.wish != nil && slices.ContainsFunc(l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {
+		return nil, true
+	}
+	epoch := common(l, ranks)
+	stay = slices.DeleteFunc(slices.Clone(list), func(c jobs.Checkpoint) bool { return c.Epoch > epoch })
+	return stay, len(stay) != len(list)
+}
+
+// Newest returns the newest checkpoint of a rank, or nil. It is a copy.
+func (k *Rank) Newest() *jobs.Checkpoint {
+	if len(k.Checkpoints) == 0 {
+		return nil
+	}
+	c := k.Checkpoints[len(k.Checkpoints)-1]
+	return &c
+}

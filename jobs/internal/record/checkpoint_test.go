@@ -1,0 +1,159 @@
+package record
+
+import (
+	"slices"
+	"testing"
+
+	"zorilla/jobs"
+	"zorilla/jobs/groups"
+	"zorilla/jobs/internal/jobtest"
+	"zorilla/transfer"
+	"zorilla/vicinity"
+)
+
+// saved is a checkpoint that so many nodes keep.
+func saved(number int, epoch int64, holders int) jobs.Checkpoint {
+	c := jobs.Checkpoint{Number: number, Epoch: epoch, Dir: "state", Manifest: transfer.Hash{1}, Files: 1, Bytes: 8}
+	for i := range holders {
+		c.Holders = append(c.Holders, jobtest.Node(i+1))
+	}
+	return c
+}
+
+// recordOf is a job of which each rank has had an attempt.
+func recordOf(spec jobs.Spec) *Record {
+	var r Record
+	spec.Args, spec.Slots = []string{"prog"}, 1
+	r.Apply(Event{Kind: Submitted, At: jobtest.Start, Spec: &spec})
+	var all []jobs.RankAttempt
+	for i := range r.Ranks {
+		all = append(all, jobs.RankAttempt{Rank: i, Attempt: 1})
+	}
+	r.Apply(Event{Kind: Granted, At: jobtest.Start, Node: vicinity.ID(jobtest.Node(1)), Ranks: all})
+	return &r
+}
+
+// make has a rank make a checkpoint.
+func (r *Record) make(t *testing.T, rank int, c jobs.Checkpoint) {
+	t.Helper()
+	ev := SavedNow(&r.Lineup, jobtest.Start, rank, Keeping(&r.Lineup, rank, c))
+	if !ev.Sound(r) {
+		t.Errorf("%+v is not sound", ev)
+	}
+	r.Apply(ev)
+}
+
+func numbers(list []jobs.Checkpoint) (n []int) {
+	for _, c := range list {
+		n = append(n, c.Number)
+	}
+	return n
+}
+
+func TestARankAloneGoesOnFromItsNewestCheckpoint(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 1, Max: 2})
+	if c := Resume(&r.Lineup, 0); c != nil {
+		t.Errorf("without a checkpoint it goes on from %+v", c)
+	}
+	for _, step := range []struct {
+		made jobs.Checkpoint
+		keep []int
+	}{
+		{saved(1, 1, 3), []int{1}}, {saved(2, 2, 2), []int{2}},
+		{saved(3, 3, 1), []int{2, 3}}, // its own node alone has it
+		{saved(4, 4, 1), []int{2, 3, 4}}, {saved(6, 9, 2), []int{6}},
+	} {
+		r.make(t, 0, step.made)
+		if got := numbers(r.Ranks[0].Checkpoints); !slices.Equal(got, step.keep) || r.Ranks[0].Last != step.made.Number {
+			t.Errorf("after %d it keeps %v, the last is %d, want %v", step.made.Number, got, r.Ranks[0].Last, step.keep)
+		}
+		if c := Resume(&r.Lineup, 0); c == nil || c.Number != step.made.Number {
+			t.Errorf("after %d it goes on from %+v", step.made.Number, c)
+		}
+		if _, changed := Outdated(&r.Lineup, 0); changed {
+			t.Errorf("after %d something is outdated", step.made.Number)
+		}
+	}
+	if c := Resume(&r.Lineup, 1); c != nil {
+		t.Errorf("the other rank goes on from %+v", c)
+	}
+	r.Apply(Event{Kind: Lost, At: jobtest.Start, Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}})
+	r.Apply(Event{Kind: Granted, At: jobtest.Start, Node: jobtest.Node(2), Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 2}}})
+	if r.Ranks[0].Resumed != 6 || r.Ranks[0].Last != 6 {
+		t.Errorf("its second attempt begins with %d of %d", r.Ranks[0].Resumed, r.Ranks[0].Last)
+	}
+	// None is left: it begins anew, and numbers go on.
+	r.Apply(SavedNow(&r.Lineup, jobtest.Start, 0, nil))
+	if c := Resume(&r.Lineup, 0); c != nil || r.Ranks[0].Last != 6 {
+		t.Errorf("it goes on from %+v, the last is %d", c, r.Ranks[0].Last)
+	}
+}
+
+func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 3, Max: 3})
+	for rank := range 3 {
+		r.make(t, rank, saved(1, 10, 3))
+	}
+	r.make(t, 0, saved(2, 20, 3))
+	r.make(t, 1, saved(2, 20, 3))
+	r.make(t, 0, saved(3, 30, 3))
+	if got := numbers(r.Ranks[0].Checkpoints); !slices.Equal(got, []int{1, 2, 3}) {
+		t.Errorf("rank 0 keeps %v", got)
+	}
+	for rank := range 3 {
+		if c := Resume(&r.Lineup, rank); c == nil || c.Epoch != 10 {
+			t.Errorf("rank %d goes on from %+v", rank, c)
+		}
+	}
+	r.make(t, 2, saved(2, 20, 3))
+	if got := numbers(r.Ranks[2].Checkpoints); !slices.Equal(got, []int{2}) {
+		t.Errorf("rank 2 keeps %v", got)
+	}
+	// They start again from 20: what rank 0 made later is made again.
+	for rank := range 3 {
+		stay, changed := Outdated(&r.Lineup, rank)
+		if changed != (rank == 0) {
+			t.Errorf("rank %d: outdated: %v", rank, changed)
+		}
+		if rank == 0 && !slices.Equal(numbers(stay), []int{1, 2}) {
+			t.Errorf("rank 0 is left with %v", numbers(stay))
+		}
+	}
+	r.Apply(SavedNow(&r.Lineup, jobtest.Start, 1, nil))
+	for rank := range 3 {
+		if c := Resume(&r.Lineup, rank); c != nil {
+			t.Errorf("one has none left, and rank %d goes on from %+v", rank, c)
+		}
+	}
+	if stay, changed := Outdated(&r.Lineup, 2); !changed || len(stay) > 0 {
+		t.Errorf("one has none left, and rank 2 keeps %v (%v)", stay, changed)
+	}
+}
+
+func TestRanksOfAGroupGoOnTogether(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 3, Max: 3, Topology: groups.Topology{Groups: []groups.Group{
+		{Name: "a", Min: 2, Max: 2, Restart: groups.RestartGroup}, {Name: "b", Min: 1, Max: 1, Restart: groups.RestartRank}}}})
+	r.make(t, 0, saved(1, 5, 2))
+	r.make(t, 2, saved(1, 7, 2))
+	if a, b := Resume(&r.Lineup, 0), Resume(&r.Lineup, 2); a != nil || b == nil {
+		t.Errorf("rank 0 goes on from %+v, rank 2 from %+v", a, b)
+	}
+	r.make(t, 1, saved(1, 5, 2))
+	if a := Resume(&r.Lineup, 0); a == nil || a.Epoch != 5 {
+		t.Errorf("rank 0 goes on from %+v", a)
+	}
+}
+
+func TestCheckpointsOfARankAreBounded(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 2, Max: 2})
+	for n := range 2 * jobs.MaxCheckpoints {
+		r.make(t, 0, saved(n+1, int64(n+1), 3))
+	}
+	if got := numbers(r.Ranks[0].Checkpoints); len(got) != jobs.MaxCheckpoints || got[0] != jobs.MaxCheckpoints+1 {
+		t.Errorf("it keeps %v", got)
+	}
+	bad := SavedNow(&r.Lineup, jobtest.Start, 0, make([]jobs.Checkpoint, 1))
+	if bad.Sound(r) {
+		t.Error("an empty checkpoint is sound")
+	}
+}
