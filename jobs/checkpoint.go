@@ -18,6 +18,7 @@ import (
 type Checkpoint struct {
 	Number   int           `json:"number"`          // from 1; those of later attempts have larger ones
 	Epoch    int64         `json:"epoch"`           // from 1: ranks that start again together begin with the same; the number if the program gave none
+	All      bool          `json:"all,omitempty"`   // it is the state of all ranks that start again together, which begin with it
 	Dir      string        `json:"dir"`             // below the work directory; "." = that itself
 	At       time.Time     `json:"at,omitzero"`     // when its origin heard of it
 	Manifest transfer.Hash `json:"manifest"`        // of its files, with their paths below the work directory
@@ -67,6 +68,8 @@ func CheckCheckpointDir(dir string) error {
 type CheckpointAsk struct {
 	Dir   string // below the work directory
 	Epoch int64  // 0 = none
+	// All: it is the state of all ranks that start again together.
+	All bool
 	// Wait: the answer comes when its nodes keep it; else as soon as the directory was read.
 	Wait bool
 }

@@ -244,6 +244,7 @@ zorilla checkpoint --epoch $STEP state
 zorilla checkpoint --wait=false state    returns when DIR was read`,
 		Flags: []cli.Flag{
 			&cli.Int64Flag{Name: "epoch", DefaultText: "the checkpoint's number", Usage: "`NUMBER` of the state, the same in all ranks"},
+			&cli.BoolFlag{Name: "all-ranks", Usage: "it is the state of all ranks that start again together: each begins with DIR"},
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the nodes have it"},
 			jsonFlag(),
 		},
@@ -262,7 +263,8 @@ zorilla checkpoint --wait=false state    returns when DIR was read`,
 				return fmt.Errorf("checkpoint: %w", err)
 			}
 			var a jobs.CheckpointAnswer
-			if err := workerapi.Checkpoint(c.Context, path, dir, c.Int64("epoch"), c.Bool("wait"), &a); err != nil {
+			ask := workerapi.Checkpoint{Dir: dir, Epoch: c.Int64("epoch"), All: c.Bool("all-ranks"), Wait: c.Bool("wait")}
+			if err := ask.Make(c.Context, path, &a); err != nil {
 				return fmt.Errorf("checkpoint: %w", err)
 			}
 			if c.Bool("json") {

@@ -60,11 +60,11 @@ func (d *workerSockets) open(root string, id participant.WorkerID, spec *jobs.Sp
 		Resize: func(ctx context.Context, workers int, release []int) (any, error) {
 			return d.requests.Resize(ctx, id, jobs.Resize{Workers: workers, Release: release})
 		},
-		Checkpoint: func(ctx context.Context, dir string, epoch int64, wait bool) (any, error) {
+		Checkpoint: func(ctx context.Context, c workerapi.Checkpoint) (any, error) {
 			if spec.ShareWork {
 				return nil, errors.New("workers of this job share a directory (--share-work): no checkpoint can be made of one of them")
 			}
-			return d.requests.Checkpoint(ctx, id, jobs.CheckpointAsk{Dir: dir, Epoch: epoch, Wait: wait})
+			return d.requests.Checkpoint(ctx, id, jobs.CheckpointAsk(c))
 		},
 	})
 	if err != nil {

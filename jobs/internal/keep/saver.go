@@ -152,7 +152,7 @@ func (s *Saver) number(id Worker, w *progress, q jobs.CheckpointAsk, out jobs.Ra
 		}
 		last = max(before, s.Begun(id))
 	}
-	c := jobs.Checkpoint{Number: last + 1, Epoch: q.Epoch, Dir: q.Dir, Manifest: out.Manifest, Files: out.Files, Bytes: out.Bytes}
+	c := jobs.Checkpoint{Number: last + 1, Epoch: q.Epoch, All: q.All, Dir: q.Dir, Manifest: out.Manifest, Files: out.Files, Bytes: out.Bytes}
 	if c.Epoch == 0 {
 		c.Epoch = int64(c.Number)
 	}

@@ -75,6 +75,7 @@ func holders(list []jobs.Checkpoint) map[vicinity.ID]bool {
 
 // missing handles a checkpoint that a rank was to begin with, and that no node has given it.
 func (k *keepers) missing(l *ledger, now time.Time, rank, number int) {
+	rank = record.With(&l.Rec.Lineup, rank)
 	list := l.Rec.Ranks[rank].Checkpoints
 	i := slices.IndexFunc(list, func(c jobs.Checkpoint) bool { return c.Number == number })
 	if i < 0 {
@@ -97,16 +98,14 @@ func (k *keepers) outdate(l *ledger, now time.Time, ranks []jobs.RankAttempt) {
 // resumes says what ranks begin with that have made checkpoints.
 func resumes(r *record.Record, ranks []jobs.RankAttempt) (list []wire.Resume) {
 	for _, ra := range ranks {
-		k := &r.Ranks[ra.Rank]
-		if k.Last == 0 {
-			continue
-		}
-		m := wire.Resume{Rank: ra.Rank, Last: k.Last}
+		m := wire.Resume{Rank: ra.Rank, Last: r.Ranks[ra.Rank].Last}
 		if c := record.Resume(&r.Lineup, ra.Rank); c != nil {
 			from := *c
 			m.From = &from
 		}
-		list = append(list, m)
+		if m.From != nil || m.Last > 0 {
+			list = append(list, m)
+		}
 	}
 	return list
 }

@@ -34,6 +34,7 @@ func save(l *Lineup, ev Event) {
 	for _, ra := range ev.Ranks {
 		l.Ranks[ra.Rank].Saved = ev.Saved
 	}
+	l.saves = true
 }
 
 // resumed is the number of the checkpoint that an attempt of a rank which is granted now begins with; 0 = none.
@@ -88,22 +89,55 @@ func (k *Rank) at(epoch int64) *jobs.Checkpoint {
 // Resume returns the checkpoint that an attempt of a rank which is granted now begins with, or nil: its
 // newest one, or the newest of those that all ranks have which start with it.
 func Resume(l *Lineup, rank int) *jobs.Checkpoint {
-	list := l.Ranks[rank].Checkpoints
-	if len(list) == 0 {
+	if !l.saves {
 		return nil
 	}
+	list := l.Ranks[rank].Checkpoints
 	if ranks := together(l, rank); len(ranks) > 1 {
+		if c := ofAll(l, ranks); c != nil {
+			return c
+		}
 		return l.Ranks[rank].at(common(l, ranks))
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	return &list[len(list)-1]
 }
 
+// ofAll returns the newest checkpoint that is of all ranks, or nil.
+func ofAll(l *Lineup, ranks []int) (newest *jobs.Checkpoint) {
+	for _, rank := range ranks {
+		list := l.Ranks[rank].Checkpoints
+		for i := range list {
+			if c := &list[i]; c.All && (newest == nil || c.At.After(newest.At)) {
+				newest = c
+			}
+		}
+	}
+	return newest
+}
+
+// With returns whose checkpoint it is with which a rank begins.
+func With(l *Lineup, rank int) int {
+	c := Resume(l, rank)
+	for _, other := range together(l, rank) {
+		list := l.Ranks[other].Checkpoints
+		for i := range list {
+			if &list[i] == c {
+				return other
+			}
+		}
+	}
+	return rank
+}
+
 // Keeping returns which checkpoints of a rank are needed once another one is kept. Of a rank that starts again alone
-// that is the new one, and those before it until one is at another node than the rank; else all from the
-// newest epoch on that all have.
+// that is the new one, and those before it until one is at another node than the rank, and so it is of one that is of all ranks; else
+// all from the newest epoch on that all have.
 func Keeping(l *Lineup, rank int, c jobs.Checkpoint) []jobs.Checkpoint {
 	list := append(slices.Clone(l.Ranks[rank].Checkpoints), c)
-	if ranks := together(l, rank); len(ranks) > 1 {
+	if ranks := together(l, rank); len(ranks) > 1 && !c.All {
 		before := l.Ranks[rank].Checkpoints
 		l.Ranks[rank].Checkpoints = list
 		epoch := common(l, ranks)
@@ -124,7 +158,7 @@ func Outdated(l *Lineup, rank int) (stay []jobs.Checkpoint, changed bool) {
 		return nil, false
 	}
 	ranks := together(l, rank)
-	if len(ranks) == 1 {
+	if len(ranks) == 1 || ofAll(l, ranks) != nil {
 		return nil, false
 	}
 	if l.wish != nil && slices.ContainsFunc(l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {

@@ -17,6 +17,7 @@ type Lineup struct {
 	Ranks RankList   // by worker, Spec.Workers() of them
 	wish  *jobs.Spec // of a job with groups, as submitted; nil = no sizes are chosen, Spec is what was submitted
 	most  RankList   // ranks of the largest groups
+	saves bool       // some have made checkpoints
 }
 
 // SizesOpen reports whether the sizes of a job's groups are to be chosen.
@@ -45,7 +46,7 @@ func (r *Record) reopen() {
 	if r.wish == nil || !r.Started.IsZero() || slices.ContainsFunc(r.Ranks, func(k Rank) bool { return k.State != jobs.WorkerWanted }) {
 		return
 	}
-	r.Lineup = Lineup{Spec: *r.wish, Ranks: r.most}
+	r.Lineup = Lineup{Spec: *r.wish, Ranks: r.most, saves: r.saves}
 }
 
 // sound reports whether sizes that came from disk are such that the groups of the job can have, and how many

@@ -68,7 +68,7 @@ type (
 )
 
 func (r *Resume) check(workers int) error {
-	if r.Rank < 0 || r.Rank >= workers || r.Last < 0 || r.From != nil && (r.From.Check() != nil || r.From.Number > r.Last) {
+	if r.Rank < 0 || r.Rank >= workers || r.Last < 0 || r.From != nil && r.From.Check() != nil {
 		return fmt.Errorf("grant: checkpoint: %w", codec.ErrMalformed)
 	}
 	return nil

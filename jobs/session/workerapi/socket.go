@@ -57,9 +57,8 @@ type Handlers struct {
 	// Resize asks for so many workers, without some ranks if there are to be fewer; 0 and
 	// none only asks how many there are. The answer is sent as JSON.
 	Resize func(ctx context.Context, workers int, release []int) (any, error)
-	// Checkpoint makes a checkpoint of a directory below the work directory. Epoch 0 = none was given. The answer is
-	// sent as JSON: when it is kept, or with wait unset as soon as the directory was read.
-	Checkpoint func(ctx context.Context, dir string, epoch int64, wait bool) (any, error)
+	// Checkpoint makes a checkpoint. The answer is sent as JSON.
+	Checkpoint func(ctx context.Context, c Checkpoint) (any, error)
 }
 
 // Server serves the socket of one worker.
