@@ -1,5 +1,5 @@
 // Package chart keeps the results of an experiment: what it prints, figures as PNG
-// and the numbers behind them as CSV, in a folder that is committed with the command
+// or SVG and the numbers behind them as CSV, in a folder that is committed with the command
 // that made it. It is for testnet/experiments and tests, never for the program.
 package chart
 
@@ -48,7 +48,7 @@ func Line[T any](s Series, rows []T, point func(T) (x, y float64, ok bool)) Seri
 	return s
 }
 
-// draw draws the figure, about 1000 by 600 pixels, into a file.
+// draw draws the figure, about 1000 by 600 pixels, into a file, in the format that its name ends with.
 func (f Figure) draw(path string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y

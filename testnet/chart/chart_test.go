@@ -18,6 +18,7 @@ func TestFigureAndTable(t *testing.T) {
 	}}
 	if err := Keep(dir, func(r *Results) error {
 		r.PNG("figure.png", f)
+		r.SVG("figure.svg", f)
 		r.CSV("data.csv", []string{"nodes", "messages"}, [][]any{{10, 1.0 / 3}})
 		return nil
 	}); err != nil {
@@ -31,6 +32,9 @@ func TestFigureAndTable(t *testing.T) {
 	file.Close()
 	if err != nil || img.Bounds().Dx() < 800 {
 		t.Fatalf("drew %v, %v", img, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "figure.svg")); err != nil || !strings.Contains(string(b), "<svg") {
+		t.Errorf("drew %.100q, %v", b, err)
 	}
 	f.Series[0].Y = f.Series[0].Y[:2]
 	if err := Keep(dir, func(r *Results) error { r.PNG("bad.png", f); return nil }); err == nil || !strings.Contains(err.Error(), `"ours" has 3 x and 2 y`) {

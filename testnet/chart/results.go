@@ -91,6 +91,10 @@ func (r *Results) file(name string, write func(path string) error) {
 // PNG draws a figure into a file of the folder.
 func (r *Results) PNG(name string, f Figure) { r.file(name, f.draw) }
 
+// SVG draws a figure as lines, which stay sharp at any size, and of which a change is small, into a file whose name
+// ends with .svg.
+func (r *Results) SVG(name string, f Figure) { r.file(name, f.draw) }
+
 // CSV writes a table with a header into a file of the folder. Fractions are written
 // as Number does.
 func (r *Results) CSV(name string, header []string, rows [][]any) {
