@@ -38,6 +38,16 @@ var listed = map[string]page{
 	"docs/coming-from.md": {
 		given: programs + `; zorilla submit -J train sleep inf`,
 	},
+	"docs/checkpoints.md": {
+		given: "sed -n '/^# count.py/,/^```/p' $REPOSITORY/docs/checkpoints.md | grep -v '```' >count.py; cp -r $REPOSITORY/examples .",
+		says:  map[string]string{"zorilla run -n 1..4 --retries 3 -i count.py -- python3 count.py": "the sum is 332833500"},
+		not: map[string]string{
+			`cd "${ZORILLA_SOCKET%/*}" && curl -s -X POST --unix-socket socket "http://node/v1/checkpoint?dir=state"`:                                 "is said in a worker: job-checkpoint of cmd/zorilla does it",
+			"zorilla checkpoint [--epoch N] [--all-ranks] [--wait=false] [DIR]":                                                                       shape,
+			`run ${steps} upto every ${every} "write_restart state/melt.restart" "shell zorilla checkpoint --all-ranks state"`:                        "is a line of LAMMPS",
+			"zorilla run -n 2 --mpi --retries 9 -i examples/lammps/in.long:in.long -- sh -c 'exec lmp -in in.long -var resume ${ZORILLA_RESTART:-0}'": "takes a minute: mpi-survives of cmd/zorilla does it",
+		},
+	},
 	"docs/files.md": {not: map[string]string{
 		`{"event":"progress","step":"inputs to nodes","job":"jhnsm@zb7g6","done":123731968,"total":304087040,"rate":48338014,"left":4,"nodes":1,"holders":1}`: "is printed",
 		"zorilla node --cache":           option,
@@ -118,7 +128,12 @@ var listed = map[string]page{
 			"zorilla run -n 2 --strategy concentrate --mpi --share-work -i h5.py -o out.h5 -- python3 h5.py": "^h5 of 2 ranks: verified$",
 		},
 	},
-	"examples/lammps/README.md": {given: "cp $REPOSITORY/examples/lammps/in.melt ."},
+	"examples/lammps/README.md": {
+		given: "cp $REPOSITORY/examples/lammps/in.melt .",
+		not: map[string]string{
+			"zorilla run -n 4 --mpi --retries 9 -i in.long -- sh -c 'exec lmp -in in.long -var resume ${ZORILLA_RESTART:-0}'": "takes a minute: mpi-survives of cmd/zorilla does it",
+		},
+	},
 	"examples/snakemake/README.md": {not: map[string]string{
 		"cp -r examples/snakemake /shared/work && cd /shared/work":    "a test of its own has directories that the nodes share",
 		"snakemake --profile profile":                                 "as above",
