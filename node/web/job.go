@@ -332,9 +332,7 @@ func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 	case jobs.WorkerEnded:
 		v.Tone = "completed"
 	}
-	if w.Attempt > 1 {
-		v.Attempt = strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since ")
-	}
+	v.Attempt = attemptText(w)
 	if e := w.Exit; e != nil {
 		v.Exit = strconv.Itoa(e.Code)
 		switch {
@@ -359,6 +357,21 @@ func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 		}
 	}
 	return v
+}
+
+// attemptText says which attempt of its rank a worker is, what it began with, and what is kept of it.
+func attemptText(w *jobs.WorkerStatus) string {
+	var parts []string
+	if w.Attempt > 1 {
+		parts = append(parts, strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since "))
+	}
+	if w.Resumed > 0 {
+		parts = append(parts, "from checkpoint "+strconv.Itoa(w.Resumed))
+	}
+	if c := w.Checkpoint; c != nil {
+		parts = append(parts, fmt.Sprintf("checkpoint %d (%s) is at %s", c.Number, units.Bytes(c.Bytes), plural(len(c.Holders), "node", "nodes")))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func describeRound(r jobs.Round, now time.Time) roundRow {

@@ -204,3 +204,18 @@ func TestFilesOnTheirWay(t *testing.T) {
 		t.Errorf("nothing is on its way: %+v", l)
 	}
 }
+
+func TestAttemptText(t *testing.T) {
+	c := &jobs.Checkpoint{Number: 9, Bytes: 2048, Holders: make([]vicinity.ID, 3)}
+	for want, w := range map[string]jobs.WorkerStatus{
+		"":          {Attempt: 1},
+		"attempt 2": {Attempt: 2},
+		"attempt 3, since its node died; from checkpoint 7":                {Attempt: 3, Retried: "its node died", Resumed: 7},
+		"checkpoint 9 (2 KiB) is at 3 nodes":                               {Attempt: 1, Checkpoint: c},
+		"attempt 2; from checkpoint 9; checkpoint 9 (2 KiB) is at 3 nodes": {Attempt: 2, Resumed: 9, Checkpoint: c},
+	} {
+		if got := attemptText(&w); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
