@@ -55,7 +55,7 @@ func (c *checkpoints) open(cfg keep.Config) (err error) {
 		return err
 	}
 	c.saver = keep.NewSaver(keep.Around{
-		Self: c.self.ID, Nearby: c.nearby, Label: c.label, Begun: c.begun, Read: c.read, Ask: c.peers.Keep,
+		Self: c.self.ID, Go: c.loop.Go, Nearby: c.nearby, Label: c.label, Begun: c.begun, Read: c.read, Ask: c.peers.Keep,
 		Number: func(id keep.Worker, number int) (before int, err error) {
 			return keep.Number(c.visits.Root(participant.WorkerID(id)), number)
 		},

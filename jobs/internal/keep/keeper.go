@@ -59,7 +59,7 @@ type Keeper struct {
 
 	mu     sync.Mutex // guards what follows
 	of     map[name]*kept
-	coming int64 // bytes that are fetched now
+	coming map[name]int64 // bytes of those that are fetched now
 }
 
 // name is that of a checkpoint.
@@ -72,6 +72,7 @@ type name struct {
 type kept struct {
 	Manifest transfer.Hash `json:"manifest"`
 	Bytes    int64         `json:"bytes"`
+	From     vicinity.ID   `json:"from"` // the node of the rank
 	until    time.Time
 }
 
@@ -83,7 +84,7 @@ func (k *Keeper) path(n name) string {
 
 // Open returns a Keeper of what an earlier life of the node kept, and pins that.
 func Open(cfg Config) (*Keeper, error) {
-	k := &Keeper{cfg: cfg, of: map[name]*kept{}}
+	k := &Keeper{cfg: cfg, of: map[name]*kept{}, coming: map[name]int64{}}
 	dirs, err := os.ReadDir(cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read kept checkpoints: %w", err)
@@ -139,25 +140,29 @@ func (k *Keeper) Keep(ctx context.Context, now time.Time, from vicinity.ID, m *w
 		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job.Short(), from.Short())
 	}
 	if m.New != nil {
-		if err := k.take(ctx, now, m.Job, m.New); err != nil {
+		if err := k.take(ctx, now, from, m); err != nil {
 			return err
 		}
 	}
-	k.needed(now, m)
+	k.needed(now, from, m)
 	return nil
 }
 
 // take fetches a checkpoint, and keeps it.
-func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.Kept) error {
-	n := name{job, m.Rank, m.Number}
+func (k *Keeper) take(ctx context.Context, now time.Time, from vicinity.ID, asked *wire.Keep) error {
+	m := asked.New
+	n := name{asked.Job, m.Rank, m.Number}
 	k.mu.Lock()
 	if e := k.of[n]; e != nil && e.Manifest == m.Manifest {
 		k.mu.Unlock()
 		return k.Renew(now, n.job, n.rank, n.number)
 	}
 	err := k.room(m.Bytes)
+	if _, again := k.coming[n]; again {
+		err = fmt.Errorf("%w: checkpoint %d of rank %d is being fetched", jobs.ErrRefused, n.number, n.rank)
+	}
 	if err == nil {
-		k.coming += m.Bytes
+		k.coming[n] = m.Bytes
 	}
 	k.mu.Unlock()
 	if err != nil {
@@ -165,7 +170,7 @@ func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.K
 	}
 	defer func() {
 		k.mu.Lock()
-		k.coming -= m.Bytes
+		delete(k.coming, n)
 		k.mu.Unlock()
 	}()
 	tree, _, err := k.cfg.Fetch(ctx, n.pin(), m.Manifest, m.Holders, nil)
@@ -176,23 +181,26 @@ func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.K
 		k.cfg.Store.Discard(n.pin())
 		return err
 	}
-	return k.hold(now, n, m.Manifest, m.Bytes)
+	return k.hold(now, n, kept{Manifest: m.Manifest, Bytes: m.Bytes, From: from})
 }
 
-// Hold keeps a checkpoint whose blobs are in the store.
-func (k *Keeper) Hold(now time.Time, job jobs.ID, m *wire.Kept) error {
+// Hold keeps a checkpoint of a worker of this node, whose blobs are in the store.
+func (k *Keeper) Hold(now time.Time, self vicinity.ID, job jobs.ID, m *wire.Kept) error {
 	k.mu.Lock()
 	err := k.room(m.Bytes)
 	k.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return k.hold(now, name{job, m.Rank, m.Number}, m.Manifest, m.Bytes)
+	return k.hold(now, name{job, m.Rank, m.Number}, kept{Manifest: m.Manifest, Bytes: m.Bytes, From: self})
 }
 
 // room says why there is none for so many bytes more. The caller has the mutex.
 func (k *Keeper) room(more int64) error {
-	limit, have := k.cfg.Limit(), k.coming
+	limit, have := k.cfg.Limit(), int64(0)
+	for _, bytes := range k.coming {
+		have += bytes
+	}
 	for _, e := range k.of {
 		have += e.Bytes
 	}
@@ -206,16 +214,16 @@ func (k *Keeper) room(more int64) error {
 }
 
 // hold makes sure that a checkpoint is here whatever happens to the machine.
-func (k *Keeper) hold(now time.Time, n name, manifest transfer.Hash, bytes int64) error {
-	tree, err := transfer.PinManifest(k.cfg.Store, n.pin(), manifest)
+func (k *Keeper) hold(now time.Time, n name, e kept) error {
+	tree, err := transfer.PinManifest(k.cfg.Store, n.pin(), e.Manifest)
 	if err == nil {
-		err = k.cfg.Store.Sync(append(tree.Chunks(), manifest)...)
+		err = k.cfg.Store.Sync(append(tree.Chunks(), e.Manifest)...)
 	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(k.path(n)), 0o700)
 	}
 	if err == nil {
-		err = atomicfile.Write(k.path(n), codec.MustMarshal(kept{Manifest: manifest, Bytes: bytes}))
+		err = atomicfile.Write(k.path(n), codec.MustMarshal(e))
 	}
 	if err == nil {
 		err = os.Chtimes(k.path(n), now, now)
@@ -226,7 +234,8 @@ func (k *Keeper) hold(now time.Time, n name, manifest transfer.Hash, bytes int64
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.of[n] = &kept{manifest, bytes, now.Add(wire.KeepLease)}
+	e.until = now.Add(wire.KeepLease)
+	k.of[n] = &e
 	return nil
 }
 
@@ -243,14 +252,19 @@ func (k *Keeper) Renew(now time.Time, job jobs.ID, rank, number int) error {
 	return os.Chtimes(k.path(n), now, now)
 }
 
-// needed lets go of what is not needed, and renews the leases of what is.
-func (k *Keeper) needed(now time.Time, m *wire.Keep) {
-	oldest := map[int]int{}
+// needed lets go of what is not needed, and renews the leases of what is. Who may say so of a rank is the job's origin,
+// and the node that has asked for the newest checkpoint of it.
+func (k *Keeper) needed(now time.Time, from vicinity.ID, m *wire.Keep) {
+	oldest, newest := map[int]int{}, map[int]int{}
 	for _, r := range m.Needed {
 		oldest[r.Rank] = r.Oldest
 	}
-	for _, n := range k.names() {
-		if n.job != m.Job {
+	names := slices.DeleteFunc(k.names(), func(n name) bool { return n.job != m.Job })
+	for _, n := range names {
+		newest[n.rank] = max(newest[n.rank], n.number)
+	}
+	for _, n := range names {
+		if from != m.Job.Origin() && k.from(name{n.job, n.rank, newest[n.rank]}) != from {
 			continue
 		}
 		number, named := oldest[n.rank]
@@ -262,6 +276,16 @@ func (k *Keeper) needed(now time.Time, m *wire.Keep) {
 			k.drop(n)
 		}
 	}
+}
+
+// from is the node that has asked for a checkpoint.
+func (k *Keeper) from(n name) (id vicinity.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[n]; e != nil {
+		id = e.From
+	}
+	return id
 }
 
 // Expire lets go of what nobody has asked for during a lease.

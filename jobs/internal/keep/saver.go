@@ -28,6 +28,8 @@ const (
 // Around is what a Saver needs of the node and its network. Its functions may be called from any goroutine.
 type Around struct {
 	Self vicinity.ID
+	// Go calls a function in a goroutine that the node waits for when it ends.
+	Go func(func())
 	// Nearby lists nodes that may keep a checkpoint of a worker, best first, and says why these are no better
 	// ones, or "".
 	Nearby func(Worker) (list []vicinity.ID, short string)
@@ -91,9 +93,12 @@ func (s *Saver) Forget(id Worker) {
 
 // Acknowledged takes what the origin has of the checkpoints of a worker.
 func (s *Saver) Acknowledged(id Worker, a wire.CheckpointAck) {
-	w := s.progress(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w := s.of[id]
+	if w == nil { // nobody waits for it
+		return
+	}
 	w.known, w.oldest = max(w.known, a.Known), max(w.oldest, a.Oldest)
 	close(w.news)
 	w.news = make(chan struct{})
@@ -124,11 +129,11 @@ func (s *Saver) Checkpoint(running, ctx context.Context, id Worker, q jobs.Check
 		return jobs.CheckpointAnswer{}, err
 	}
 	result := make(chan jobs.CheckpointAnswer, 1)
-	go func() {
+	s.Go(func() {
 		defer func() { <-w.turn }()
 		defer done()
 		result <- s.save(running, id, w, c)
-	}()
+	})
 	if !q.Wait {
 		return answerOf(&c), nil
 	}
@@ -168,7 +173,7 @@ func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpo
 	keepers, short := s.keepers(ctx, id, w, &c)
 	c.Holders, c.Short = keepers, short
 	m := &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes}
-	if err := s.keeper.Hold(time.Now(), id.Job, m); err == nil {
+	if err := s.keeper.Hold(time.Now(), s.Self, id.Job, m); err == nil {
 		c.Holders = append(slices.Clone(keepers), s.Self)
 	} else if len(keepers) == 0 {
 		c.Short = sanitize.OneLine(fmt.Sprintf("no node keeps it: %s; this one: %v", short, err))
@@ -224,7 +229,7 @@ func (s *Saver) keepers(ctx context.Context, id Worker, w *progress, c *jobs.Che
 		for asking < jobs.Keepers-len(list) && asked < min(len(candidates), maxTries) {
 			to := candidates[asked]
 			asked, asking = asked+1, asking+1
-			go func() { results <- result{to, s.Ask(ctx, to, &m)} }()
+			s.Go(func() { results <- result{to, s.Ask(ctx, to, &m)} })
 		}
 		if asking == 0 {
 			break
@@ -278,11 +283,11 @@ func (s *Saver) trim(ctx context.Context, id Worker, w *progress, holders []vici
 			_ = s.keeper.Keep(ctx, time.Now(), s.Self, m) // fetches nothing
 			continue
 		}
-		go func() {
+		s.Go(func() {
 			ctx, stop := context.WithTimeout(ctx, keepWithin)
 			defer stop()
-			_ = s.Ask(ctx, to, m)
-		}()
+			_ = s.Ask(ctx, to, m) // the origin does the same, later
+		})
 	}
 }
 
