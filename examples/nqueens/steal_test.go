@@ -104,7 +104,7 @@ func TestRankWithoutWorkGoes(t *testing.T) {
 	}
 	one.others, one.worked = map[int]*victim{0: nil}, time.Time{}
 	go one.resize(t.Context())
-	if got := <-asked; got != "POST release=1" || sum != 4 {
+	if got := <-asked; got != "POST /v1/workers?release=1" || sum != 4 {
 		t.Errorf("asked %q with a sum of %d", got, sum)
 	}
 }
@@ -130,7 +130,7 @@ func TestRankZeroAsksForMore(t *testing.T) {
 	zero.askForMore() // four tasks are enough for two workers
 	zero.tree.add(placement{4}, func(uint64) {})
 	zero.askForMore()
-	for i, want := range []string{"GET ", "GET ", "POST n=8"} {
+	for i, want := range []string{"GET /v1/workers", "GET /v1/workers", "POST /v1/workers?n=8"} {
 		if got := <-asked; got != want {
 			t.Errorf("request %d: %q, want %q", i, got, want)
 		}

@@ -23,6 +23,7 @@ type Place struct {
 	Rank, Attempt int
 	Max           int // ranks that there may be
 	Slots         int // threads of its own
+	Restart       int // the checkpoint that it goes on from, 0 = none
 	hostFile      string
 	epochFile     string // "" = the hosts do not change
 	socket        string // "" = the node cannot be asked
@@ -43,6 +44,13 @@ func Here(getenv func(string) string) (Place, error) {
 			return p, fmt.Errorf("ZORILLA_%s is %q: want a number", name, getenv("ZORILLA_"+name))
 		}
 		*value = n
+	}
+	if restart := getenv("ZORILLA_RESTART"); restart != "" {
+		n, err := strconv.Atoi(restart)
+		if err != nil || n < 1 {
+			return p, fmt.Errorf("ZORILLA_RESTART is %q: want the number of a checkpoint", restart)
+		}
+		p.Restart = n
 	}
 	if p.Rank >= p.Max || p.Attempt < 1 || p.Slots < 1 {
 		return p, fmt.Errorf("rank %d of %d, attempt %d, %d slots: there is no such place", p.Rank, p.Max, p.Attempt, p.Slots)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,24 +36,31 @@ func (p Place) Resize(workers int, release ...int) (size Size, err error) {
 	if len(q) > 0 {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequest(method, "http://node/v1/workers?"+q.Encode(), nil)
+	_, err = p.ask(method, "/v1/workers", q, askWithin, &size)
+	return size, err
+}
+
+// ask asks the node, and returns the status with which it has answered, 0 = it has not.
+func (p Place) ask(method, path string, q url.Values, within time.Duration, answer any) (status int, err error) {
+	u := url.URL{Scheme: "http", Host: "node", Path: path, RawQuery: q.Encode()}
+	req, err := http.NewRequest(method, u.String(), nil)
 	if err != nil {
-		return size, err
+		return 0, err
 	}
-	client := &http.Client{Timeout: askWithin, Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: within, Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
 	r, err := client.Do(req)
 	if err != nil {
-		return size, err
+		return 0, err
 	}
 	defer r.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, 4096))
+	b, err := io.ReadAll(io.LimitReader(r.Body, 65536))
 	if err != nil {
-		return size, err
+		return 0, err
 	}
-	if r.StatusCode != http.StatusOK {
-		return size, fmt.Errorf("%s", strings.TrimSpace(string(b)))
+	if r.StatusCode != http.StatusOK && r.StatusCode != http.StatusAccepted {
+		return r.StatusCode, errors.New(strings.TrimSpace(string(b)))
 	}
-	return size, json.Unmarshal(b, &size)
+	return r.StatusCode, json.Unmarshal(b, answer)
 }
 
 // dial goes to the socket by a short way: its whole name may be too long for an address.

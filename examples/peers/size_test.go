@@ -26,7 +26,7 @@ func TestResize(t *testing.T) {
 		workers int
 		release []int
 		want    string
-	}{{0, nil, "GET "}, {3, nil, "POST n=3"}, {3, []int{2, 1}, "POST n=3&release=2&release=1"}, {0, []int{1}, "POST release=1"}} {
+	}{{0, nil, "GET /v1/workers"}, {3, nil, "POST /v1/workers?n=3"}, {3, []int{2, 1}, "POST /v1/workers?n=3&release=2&release=1"}, {0, []int{1}, "POST /v1/workers?release=1"}} {
 		size, err := p.Resize(c.workers, c.release...)
 		if got := <-asked; err != nil || size != (peers.Size{Wanted: 3, Have: 2, Min: 1, Max: 4}) || got != c.want {
 			t.Errorf("asked %q, want %q; got %+v, %v", got, c.want, size, err)

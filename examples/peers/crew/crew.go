@@ -24,6 +24,7 @@ type Crew struct {
 	size  int
 	epoch int
 	args  []string
+	door  *door // nil = nodes take no checkpoints
 }
 
 // New builds the program of the package in the current directory, and has it run with these
@@ -64,7 +65,8 @@ type Rank struct {
 	err  error
 }
 
-// Start starts an attempt of a rank, in a directory of its own.
+// Start starts an attempt of a rank, in a directory of its own; with the rank's newest
+// checkpoint in it, if there is one.
 func (c *Crew) Start(rank, attempt int) *Rank {
 	c.t.Helper()
 	r := &Rank{t: c.t, cmd: exec.Command(c.args[0], c.args[1:]...)}
@@ -77,6 +79,9 @@ func (c *Crew) Start(rank, attempt int) *Rank {
 		"ZORILLA_JOB_ID=" + c.dir, fmt.Sprint("ZORILLA_RANK=", rank), fmt.Sprint("ZORILLA_ATTEMPT=", attempt),
 		fmt.Sprint("ZORILLA_MAX=", c.size), fmt.Sprint("ZORILLA_SIZE=", c.size), "ZORILLA_SLOTS=1",
 		"ZORILLA_HOSTFILE=" + c.dir + "/hosts", "ZORILLA_EPOCH_FILE=" + c.dir + "/epoch",
+	}
+	if c.door != nil {
+		r.cmd.Env = append(r.cmd.Env, c.door.open(c.t, rank, r.cmd.Dir)...)
 	}
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -113,6 +118,9 @@ func (c *Crew) Start(rank, attempt int) *Rank {
 	c.t.Cleanup(r.Kill)
 	return r
 }
+
+// Dir is its work directory.
+func (r *Rank) Dir() string { return r.cmd.Dir }
 
 // Says waits until the rank has said something, and returns all that it has said. A rank
 // that ends without is an error.
