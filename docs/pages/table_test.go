@@ -151,7 +151,8 @@ var listed = map[string]page{
 		says: map[string]string{
 			"./nqueens -sum part-*":                                          "^365596$",
 			"zorilla run -n 2..16 --retries 5 -- ./nqueens -steal 15":        "^15 queens: 2279184 solutions$",
-			"zorilla run -l -n 2..4 --retries 5 -- ./async -n 32 -pause 1ms": `^0: rank 0: done after \d+ iterations, wrong by \d\.\de-(0[6-9]|1)`,
+			"zorilla run -l -n 2..4 --retries 5 -o 'slab-*' -- ./async -n 32 -pause 1ms -verify": `^0: rank 0: done after \d+ iterations, wrong by \d\.\de-(0[7-9]|1)`,
+			"./async -n 32 -check slab-*": `^4 slabs: residual \d\.\de-0[67], wrong by \d\.\de-0[7-9]$`,
 			"./examples/pi/pi.py -sum pi-*":                                  `^pi = 3\.14[01]\d \+- 0\.00\d\d, by \d+00000 throws of ([2-9]|1[0-6]) ranks$`,
 			"seq 9 | ./stats":                                                "^mean 5\nmedian 5$",
 			"sort -rn counts-* >counted.txt && head -n 5 counted.txt":        `^\d{3,} the$`,

@@ -1,24 +1,26 @@
-// Async solves Poisson's equation by asynchronous iterations: each rank has a strip of the
-// grid and goes on with it at its own speed, with the newest rows of its neighbours that it
-// has. It waits for nobody. A rank that is lost is replaced by one that begins anew;
-// meanwhile the others go on with what it said last, and then learn where it is.
+// Async solves Poisson's equation in a cube by asynchronous iterations: each rank has a slab of
+// the grid and goes on with it at its own speed, with the newest planes of its neighbours that
+// it has. It waits for nobody. A rank that is lost is replaced by one that goes on from its last
+// checkpoint, or begins anew; meanwhile the others go on with what it said last, and then learn
+// where it is.
 //
-//	zorilla run -n 2..4 --retries 5 -- ./async -n 64
+//	zorilla run -n 2..4 --retries 5 -o 'slab-*' -- ./async -n 64 -checkpoint 2s
+//	./async -n 64 -check slab-*
 //
-// There are as many strips as the job may have ranks, MAX of -n MIN..MAX, or fewer if these
-// would have fewer than -rows rows: then rank 0 asks for as many workers as there are strips,
-// and who has come meanwhile ends at once. The others end when rank 0 has heard of all of
-// them, several times in a row, that nothing changes any more.
+// There are as many slabs as the job may have ranks, MAX of -n MIN..MAX, or fewer if these
+// would have fewer than -planes planes: then the lowest rank that is there asks for as many
+// workers as there are slabs, and who has come meanwhile ends at once. The others end when they
+// have found, each for itself, that nothing is left to do anywhere: see end.go.
 package main
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"zorilla/examples/peers"
@@ -31,273 +33,113 @@ func main() {
 	}
 }
 
-func run(args []string, getenv func(string) string, stdout io.Writer) error {
+type options struct {
+	n, planes, sweeps int
+	tolerance         float64
+	pause, checkpoint time.Duration
+	alone             time.Duration
+	verify, check     bool
+}
+
+func parse(args []string) (o options, files []string, err error) {
 	flags := flag.NewFlagSet("async", flag.ContinueOnError)
-	n := flags.Int("n", 64, "points of the grid in each direction")
-	limit := flags.Float64("limit", 1e-8, "the largest change of an iteration that counts as none")
-	pause := flags.Duration("pause", 0, "pause after each iteration")
-	rows := flags.Int("rows", 8, "the fewest rows that are worth a worker")
+	flags.IntVar(&o.n, "n", 64, "points of the grid in each direction")
+	flags.Float64Var(&o.tolerance, "tolerance", 1e-6, "the largest residual of the solution; the source is 1 where it is largest")
+	flags.DurationVar(&o.pause, "pause", 0, "pause after each iteration")
+	flags.IntVar(&o.planes, "planes", 4, "the fewest planes that are worth a worker")
+	flags.IntVar(&o.sweeps, "sweeps", 10, "sweeps of an iteration")
+	flags.DurationVar(&o.checkpoint, "checkpoint", 0, "time between checkpoints, 0 = none")
+	flags.DurationVar(&o.alone, "alone", time.Minute, "how long a rank waits for others when nobody is there")
+	flags.BoolVar(&o.verify, "verify", false, "compare the solution with that of a direct method")
+	flags.BoolVar(&o.check, "check", false, "compare the files that follow, of all ranks, with the solution of a direct method; -n is that of the job")
 	if err := flags.Parse(args); err != nil {
+		return o, nil, err
+	}
+	if o.n < 1 || o.n > 512 || o.planes < 1 || o.sweeps < 1 {
+		return o, nil, fmt.Errorf("-n %d -planes %d -sweeps %d: want a grid of 1 to 512 points, and at least a plane for a worker and a sweep of it",
+			o.n, o.planes, o.sweeps)
+	}
+	// What rounding leaves of a residual grows with the square of n.
+	if least := 1e-15 * float64((o.n+1)*(o.n+1)); !(o.tolerance >= least) {
+		return o, nil, fmt.Errorf("-tolerance %g: want at least %.1e with -n %d, for numbers are not more exact", o.tolerance, least, o.n)
+	}
+	if o.pause < 0 || o.checkpoint < 0 || o.alone < 0 {
+		return o, nil, fmt.Errorf("-pause %v -checkpoint %v -alone %v: want times from 0", o.pause, o.checkpoint, o.alone)
+	}
+	return o, flags.Args(), nil
+}
+
+func run(args []string, getenv func(string) string, stdout io.Writer) error {
+	o, files, err := parse(args)
+	if err != nil {
 		return err
+	}
+	if o.check {
+		return check(o, files, stdout)
+	}
+	if len(files) > 0 {
+		return fmt.Errorf("%q: only -check reads files", files)
 	}
 	p, err := peers.Here(getenv)
 	if err != nil {
 		return err
 	}
-	if *n < 1 || *n > 4096 || *rows < 1 {
-		return fmt.Errorf("-n %d -rows %d: want a grid of 1 to 4096 points, and at least a row for a worker", *n, *rows)
-	}
-	strips := max(1, min(p.Max, *n / *rows))
-	if p.Rank >= strips {
-		fmt.Fprintf(stdout, "rank %d: has no strip\n", p.Rank)
+	slabs := max(1, min(p.Max, o.n/o.planes))
+	if p.Rank >= slabs {
+		fmt.Fprintf(stdout, "rank %d: has no slab\n", p.Rank)
 		return nil
 	}
-	s := &solver{place: p, strips: strips, strip: newStrip(*n, p.Rank, strips), limit: *limit,
-		out: stdout, settled: map[int]int{}, over: make(chan struct{}), seen: time.Now()}
-	return s.solve(*pause)
+	s := &solver{place: p, options: o, out: stdout, part: newPart(o.n, p.Rank, slabs, p.Attempt, o.tolerance, o.sweeps),
+		news: make(chan struct{}), over: make(chan struct{}), callers: map[*peers.Conn]bool{}}
+	if p.Restart > 0 {
+		b, err := os.ReadFile(stateFile)
+		if err != nil {
+			return err
+		}
+		if err := s.part.restore(b); err != nil {
+			return fmt.Errorf("%s: not a checkpoint of this rank: %w", stateFile, err)
+		}
+		s.say("goes on from checkpoint %d in iteration %d", p.Restart, s.part.iteration)
+	}
+	return s.solve()
 }
 
-// message is what ranks say to each other.
-type message struct {
-	Row     []float64 `json:"row,omitempty"`     // of a neighbour
-	Settled *bool     `json:"settled,omitempty"` // a report, to rank 0
-	Over    bool      `json:"over,omitempty"`
-}
+// resultFile is where a rank leaves its slab, as little endian numbers of 8 bytes.
+func resultFile(rank int) string { return fmt.Sprintf("slab-%d.bin", rank) }
 
-const (
-	reportEvery = 50 * time.Millisecond
-	aliveEvery  = 2 * time.Second
-	// enough reports in a row that nothing changes, of each rank, are the end.
-	enough = 5
-	tell   = 500 // iterations
-	// alone is after which a rank gives up that was replaced when all others had ended.
-	alone = 30 * time.Second
-)
+// wrongBy is how far a solution of this tolerance is from that of the direct method at most: an
+// eighth of it, and as much again for each rank that was lost in the end and began anew, for
+// which this has room once.
+func (o options) wrongBy() float64 { return o.tolerance / 4 }
 
-var errAlone = errors.New("nobody is there any more")
-
-type solver struct {
-	place  peers.Place
-	strips int
-	strip  *strip
-	limit  float64
-	out    io.Writer
-	over   chan struct{} // closed when all is done
-	once   sync.Once
-
-	mu      sync.Mutex
-	settled map[int]int // of rank 0: reports in a row, by rank
-	others  []*peers.Conn
-	seen    time.Time // when somebody was there
-}
-
-func (s *solver) say(format string, args ...any) {
-	fmt.Fprintf(s.out, "rank %d: %s\n", s.place.Rank, fmt.Sprintf(format, args...))
-}
-
-func (s *solver) end() { s.once.Do(func() { close(s.over) }) }
-
-// solve iterates until all ranks have settled.
-func (s *solver) solve(pause time.Duration) error {
-	group, err := peers.Join(s.place, s.serve)
-	if err != nil {
+// check puts the slabs of all ranks together, and compares them with the direct solution.
+func check(o options, files []string, stdout io.Writer) error {
+	parts := make([][]byte, len(files))
+	for _, name := range files {
+		number := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), "slab-"), ".bin")
+		rank, err := strconv.Atoi(number)
+		if err != nil || rank < 0 || rank >= len(files) || parts[rank] != nil {
+			return fmt.Errorf("%s: want slab-0.bin to slab-%d.bin, each once", name, len(files)-1)
+		}
+		if parts[rank], err = os.ReadFile(name); err != nil {
+			return err
+		}
+	}
+	whole := newSlab(o.n, 0, 1)
+	var all []byte
+	for rank, b := range parts {
+		if want := 8 * newSlab(o.n, rank, len(parts)).planes * o.n * o.n; len(b) != want {
+			return fmt.Errorf("%s has %d bytes: want %d of a grid with -n %d in %d slabs", resultFile(rank), len(b), want, o.n, len(parts))
+		}
+		all = append(all, b...)
+	}
+	if err := whole.unpack(1, whole.planes, all); err != nil {
 		return err
 	}
-	defer group.Leave()
-	s.say("attempt %d listens at %s", s.place.Attempt, group.Addr())
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	go group.Watch(ctx, s.meet)
-	if s.place.Rank == 0 {
-		go s.reports(nil, s.over)
-		if s.strips < s.place.Max {
-			go s.resize()
-		}
+	wrong := whole.wrong(direct(o.n))
+	fmt.Fprintf(stdout, "%d slabs: residual %.1e, wrong by %.1e\n", len(parts), whole.residual(), wrong)
+	if !(wrong <= o.wrongBy()) {
+		return fmt.Errorf("wrong by %.1e: want at most %.1e with -tolerance %g", wrong, o.wrongBy(), o.tolerance)
 	}
-	for {
-		select {
-		case <-s.over:
-			s.mu.Lock()
-			for _, c := range s.others { // who has not heard it of rank 0
-				_ = c.Send(message{Over: true})
-			}
-			s.mu.Unlock()
-			_, iterations, _ := s.strip.row(above)
-			s.say("done after %d iterations, wrong by %.1e", iterations, s.strip.wrong())
-			return nil
-		default:
-		}
-		s.strip.sweep()
-		if _, i, _ := s.strip.row(above); i%tell == 0 {
-			s.say("iteration %d", i)
-			if s.forsaken() {
-				return errAlone
-			}
-		}
-		time.Sleep(pause)
-	}
-}
-
-// resize asks for as many workers as there are strips.
-func (s *solver) resize() {
-	size, err := s.place.Resize(0)
-	want := max(s.strips, size.Min)
-	if err == nil && want != size.Wanted {
-		_, err = s.place.Resize(want)
-	}
-	if err != nil {
-		s.say("the job has workers without a strip: %v", err)
-		return
-	}
-	s.say("asks for %d workers", want)
-}
-
-func (s *solver) forsaken() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.others) > 0 || s.strips == 1 {
-		s.seen = time.Now()
-	}
-	return time.Since(s.seen) > alone
-}
-
-// meet is called with a connection to another rank: a neighbour is told this one's rows,
-// the newest that there are when it has taken the one before; rank 0 is told how it goes.
-func (s *solver) meet(c *peers.Conn) {
-	_, i, _ := s.strip.row(above)
-	s.say("rank %d, attempt %d, is at %s in iteration %d", c.Rank, c.Attempt, c.Addr, i)
-	s.mu.Lock()
-	s.others = append(s.others, c)
-	s.mu.Unlock()
-	lost := make(chan struct{})
-	go func() { // the other end says only that it is there
-		defer close(lost)
-		for {
-			var m message
-			if c.Receive(&m) != nil {
-				return
-			}
-		}
-	}()
-	var all sync.WaitGroup
-	all.Go(func() { s.alive(c, lost) })
-	if c.Rank == s.place.Rank-1 {
-		all.Go(func() { s.rows(c, above, lost) })
-	}
-	if c.Rank == s.place.Rank+1 {
-		all.Go(func() { s.rows(c, below, lost) })
-	}
-	if c.Rank == 0 {
-		all.Go(func() { s.reports(c, lost) })
-	}
-	<-lost
-	all.Wait()
-	s.mu.Lock()
-	for k := range s.others {
-		if s.others[k] == c {
-			s.others = append(s.others[:k:k], s.others[k+1:]...)
-			break
-		}
-	}
-	s.mu.Unlock()
-	_, i, _ = s.strip.row(above)
-	select {
-	case <-s.over:
-	default:
-		s.say("rank %d, attempt %d, is away in iteration %d", c.Rank, c.Attempt, i)
-	}
-}
-
-// alive asks whether somebody is there.
-func (s *solver) alive(c *peers.Conn, lost <-chan struct{}) {
-	for tick := time.NewTicker(aliveEvery); c.Send(message{}) == nil; {
-		select {
-		case <-tick.C:
-		case <-lost:
-			return
-		}
-	}
-}
-
-// rows sends a neighbour what it needs.
-func (s *solver) rows(c *peers.Conn, side int, lost <-chan struct{}) {
-	for {
-		values, _, newer := s.strip.row(side)
-		if c.Send(message{Row: values}) != nil {
-			return
-		}
-		select {
-		case <-newer:
-		case <-lost:
-			return
-		case <-s.over:
-			return
-		}
-	}
-}
-
-// reports tells rank 0 how this strip goes; without a connection this is rank 0.
-func (s *solver) reports(c *peers.Conn, lost <-chan struct{}) {
-	for tick := time.NewTicker(reportEvery); ; {
-		select {
-		case <-tick.C:
-		case <-lost:
-			return
-		case <-s.over:
-			return
-		}
-		settled, _ := s.strip.report(s.limit)
-		if c == nil {
-			s.reported(0, settled)
-		} else if c.Send(message{Settled: &settled}) != nil {
-			return
-		}
-	}
-}
-
-// reported counts, at rank 0, who has settled for how long.
-func (s *solver) reported(rank int, settled bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if settled {
-		s.settled[rank]++
-	} else {
-		delete(s.settled, rank)
-	}
-	for r := range s.strips {
-		if s.settled[r] < enough {
-			return
-		}
-	}
-	s.end()
-}
-
-// serve is called with the connection of another rank.
-func (s *solver) serve(c *peers.Conn) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.settled, c.Rank)
-	}()
-	for {
-		var m message
-		if c.Receive(&m) != nil {
-			return
-		}
-		switch {
-		case m.Over:
-			s.end()
-			return
-		case m.Settled != nil:
-			s.reported(c.Rank, *m.Settled)
-		case m.Row == nil:
-			if c.Send(m) != nil {
-				return
-			}
-		case c.Rank == s.place.Rank-1:
-			s.strip.learn(above, m.Row)
-		case c.Rank == s.place.Rank+1:
-			s.strip.learn(below, m.Row)
-		}
-	}
+	return nil
 }
