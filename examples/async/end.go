@@ -177,7 +177,7 @@ func (p *part) replaced() bool { return p.all[p.rank].Version.Attempt > p.attemp
 // conclude makes the slab final if it is a part of the solution, and reports whether it has
 // just become so.
 func (p *part) conclude() bool {
-	if p.fresh || p.phase() != settled || !p.all.agreed() {
+	if p.phase() != settled || !p.all.agreed() {
 		return false
 	}
 	p.declare(final)

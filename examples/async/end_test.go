@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -261,4 +262,47 @@ func TestEnd(t *testing.T) {
 		}
 	}
 	t.Logf("%d actions at most", most)
+}
+
+// A rank at rest is active again when it hears what it did not rest on: not what is older, or of
+// another grid, and not when its slab is final.
+func TestRest(t *testing.T) {
+	p := newPart(4, 0, 2, 1, 1e-6, 1)
+	plane := func(v byte) []byte { return bytes.Repeat([]byte{0, 0, 0, 0, 0, 0, 0xe0, v}, 16) }
+	rest := func() {
+		t.Helper()
+		for p.step() {
+		}
+		if p.phase() != settled || p.step() {
+			t.Fatalf("not at rest, but %+v", p.all[0])
+		}
+	}
+	if rest(); p.conclude() {
+		t.Error("it has ended without a word of its neighbour")
+	}
+	if !p.hear(1, message{Version: version{2, 5}, Plane: plane(0x3f)}) || !p.step() || p.phase() != active {
+		t.Error("it rests whatever it hears")
+	}
+	rest()
+	for what, m := range map[string]message{
+		"an older plane": {Version: version{2, 4}, Plane: plane(0x40)}, "one of an older attempt": {Version: version{1, 9}, Plane: plane(0x40)},
+		"the same": {Version: version{2, 5}, Plane: plane(0x40)}, "one of another grid": {Version: version{2, 6}, Plane: plane(0x40)[8:]},
+		"a table of another grid": {All: make(table, 3)},
+	} {
+		if p.hear(1, m) || p.step() {
+			t.Errorf("%s was taken", what)
+		}
+	}
+	if p.hear(2, message{Version: version{2, 6}, Plane: plane(0x40)}) {
+		t.Error("a plane of who is no neighbour was taken")
+	}
+	if !p.hear(1, message{All: table{{}, {Version: version{2, 5}, Serial: 3, Beside: [2]version{p.version(), {}}, Phase: settled}}}) || !p.conclude() || p.conclude() {
+		t.Errorf("it has not ended once: %+v", p.all)
+	}
+	if p.hear(1, message{Version: version{2, 6}, Plane: plane(0x40)}) || p.step() {
+		t.Error("a final slab has changed")
+	}
+	if p.replaced() || !p.hear(1, message{All: table{{Version: version{2, 0}, Serial: 1}, {}}}) || !p.replaced() {
+		t.Error("it does not know that it was replaced")
+	}
 }
