@@ -170,7 +170,7 @@ func (s *solver) finish() error {
 		if replaced {
 			return s.gone()
 		}
-		if waited := s.waited(); all || waited > s.options.alone || !met && waited > s.options.alone/4 {
+		if waited := s.waited(); all || waited > s.options.alone || !met && waited > s.options.alone/20 {
 			if !all {
 				s.say("nobody is there who has no result")
 			}
