@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"zorilla/internal/codec"
 )
 
 // Limits of a Spec. What is beyond them is refused at submission and again by
@@ -31,6 +34,22 @@ type Failing struct {
 	// MaxOutput bounds the bytes of standard output and error that each worker, or task,
 	// writes: a worker that writes more ends the job. 0 = no limit.
 	MaxOutput int64 `json:"max_output,omitempty"`
+
+	// LostAfter is how long a node may be silent before its ranks count as lost, LeastPatience to
+	// MostPatience; 0 = DefaultPatience.
+	LostAfter codec.Duration `json:"lost_after,omitempty"`
+}
+
+// How long a job waits for a node that is silent.
+const (
+	DefaultPatience = 10 * time.Second
+	LeastPatience   = 2 * time.Second
+	MostPatience    = time.Hour
+)
+
+// Patience is how long a node may be silent before its ranks count as lost.
+func (f *Failing) Patience() time.Duration {
+	return cmp.Or(time.Duration(f.LostAfter), DefaultPatience)
 }
 
 // DefaultMaxOutput is the MaxOutput of a job whose user does not choose one, at the command line and
@@ -46,6 +65,9 @@ func (f *Failing) check() string {
 		return fmt.Sprintf("--max-fails %d: want 0 to %d", f.MaxFails, MaxRanks)
 	case f.MaxOutput < 0:
 		return fmt.Sprintf("--max-output %d: negative", f.MaxOutput)
+	}
+	if d := time.Duration(f.LostAfter); d != 0 && (d < LeastPatience || d > MostPatience) {
+		return fmt.Sprintf("--lost-after %v: want %v to %v", d, LeastPatience, MostPatience)
 	}
 	return ""
 }

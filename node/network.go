@@ -86,7 +86,7 @@ func newNetwork(cfg gossip.Config, rnd *rand.Rand, make func(gossip.Config) (Ove
 	if err != nil {
 		return nil, err
 	}
-	n.peers = newPeers(n.overlay)
+	n.peers = newPeers(n.overlay, cfg.Net)
 	n.client = &http.Client{Transport: n.flow.Over(n.peers.transport(gossip.HTTP2))}
 	n.sessions = &http.Client{Transport: n.peers.sessions()}
 	n.files = &http.Client{Transport: n.flow.Over(n.peers.files())}

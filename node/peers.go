@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,16 +21,21 @@ import (
 // at the addresses that the overlay or a message of the node tells.
 type peers struct {
 	overlay Overlay
+	net     gossip.Net
 
-	mu    sync.Mutex // guards addrs
+	mu    sync.Mutex // guards what follows
 	addrs map[vicinity.ID][]string
+	at    map[vicinity.ID]string // where a node was connected to last
 }
 
 // maxLearned bounds the addresses of nodes that are not members.
 const maxLearned = 4096
 
-func newPeers(o Overlay) *peers {
-	return &peers{overlay: o, addrs: map[vicinity.ID][]string{}}
+func newPeers(o Overlay, n gossip.Net) *peers {
+	if n == nil {
+		n = gossip.RealNet{}
+	}
+	return &peers{overlay: o, net: n, addrs: map[vicinity.ID][]string{}, at: map[vicinity.ID]string{}}
 }
 
 // Learn remembers where a node is to be found.
@@ -108,7 +114,40 @@ func (p *peers) dial(ctx context.Context, address string, protos ...string) (net
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("node %s: no address is known", id.Short())
 	}
-	return p.overlay.DialPeer(ctx, id, addrs, protos...)
+	c, err := p.overlay.DialPeer(ctx, id, addrs, protos...)
+	if err == nil {
+		p.mu.Lock()
+		if len(p.at) < maxLearned || p.at[id] != "" {
+			p.at[id] = c.RemoteAddr().String()
+		}
+		p.mu.Unlock()
+	}
+	return c, err
+}
+
+// Knock asks for a connection to a node and closes it. Who accepts it is the kernel of the machine
+// there, also if the node itself is paused or waits for a processor; that it is refused means that
+// no node runs there. It is asked for at one address, that of the latest connection: another one, as of
+// a bridge for containers, may well be one of this machine, too.
+func (p *peers) Knock(ctx context.Context, id vicinity.ID) error {
+	addrs := p.find(id)
+	if len(addrs) == 0 {
+		return agent.ErrNoAddress
+	}
+	p.mu.Lock()
+	at := p.at[id]
+	p.mu.Unlock()
+	if !slices.Contains(addrs, at) {
+		at = addrs[0]
+	}
+	c, err := p.net.Dial(ctx, at)
+	if err != nil {
+		return err
+	}
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.SetLinger(0) // else the kernel keeps each for a minute
+	}
+	return c.Close()
 }
 
 // peerURL is where a node's handlers are.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,7 +62,7 @@ func TestFilesHaveConnections(t *testing.T) {
 			conns.Add(1)
 			d := tls.Dialer{Config: &tls.Config{NextProtos: protos, InsecureSkipVerify: true}}
 			return d.DialContext(ctx, "tcp", srv.Listener.Addr().String())
-		}})
+		}}, nil)
 		files := p.files()
 		client := &http.Client{Transport: files}
 		if c.conns == 1 { // which is made first
@@ -145,4 +146,53 @@ func TestMessagesToItself(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour) // until the slow one has ended
 	})
+}
+
+// located is an overlay that knows where nodes are.
+type located struct {
+	dialed
+	addrs []string
+}
+
+func (l located) Member(vicinity.ID) (m vicinity.Member, _ bool) {
+	m.Addrs = l.addrs
+	return m, len(l.addrs) > 0
+}
+
+// A knock is answered by the kernel of a machine, whether the node accepts it or not, at the address
+// where the node was connected to last.
+func TestKnock(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	busy, other := listen(), listen()
+	if err := newPeers(located{}, nil).Knock(t.Context(), "node"); !errors.Is(err, agent.ErrNoAddress) {
+		t.Errorf("where nobody knows of a node: %v", err)
+	}
+	o := located{addrs: []string{other.Addr().String(), busy.Addr().String()}}
+	o.dial = func(ctx context.Context, _ []string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", busy.Addr().String())
+	}
+	p := newPeers(o, nil)
+	other.Close()
+	if err := p.Knock(t.Context(), "node"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a knock at the first address, where nobody listens: %v", err)
+	}
+	c, err := p.dial(t.Context(), "node:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := p.Knock(t.Context(), "node"); err != nil {
+		t.Errorf("a knock where the node was connected to, and accepts nothing: %v", err)
+	}
+	busy.Close()
+	if err := p.Knock(t.Context(), "node"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a knock at a node that has ended: %v", err)
+	}
 }

@@ -290,8 +290,8 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 	n.jobs = agent.New(agent.Config{
 		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To,
 		Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
-		Early: n.net.early,
-		Sign:  n.creds.Sign, Verify: trust.Verify,
+		Early: n.net.early, Knock: n.net.peers.Knock,
+		Sign: n.creds.Sign, Verify: trust.Verify,
 		Await: func(ctx context.Context, id jobs.ID, since uint64) (jobs.Status, uint64, error) {
 			return n.service.awaitUnread(ctx, id, since)
 		},
@@ -300,8 +300,8 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 			Dir: string(n.work), Runner: n.cfg.Seams.Runner, CleanRoot: clean, RunAs: n.cfg.Owner.RunAs, Users: n.users, Ports: n.ports, Limits: n.owner.get,
 			GPUs: &n.gpus, KeepFree: n.work.keepFree(n.cfg.Owner.KeepFree), NodeLimit: n.cfg.Owner.NodeLimit, OrphanLimit: n.cfg.Owner.OrphanLimit,
 		},
-		KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs),
-		Cores: cores, Limits: n.owner.get(), Disk: room, Reserve: n.reserve(),
+		Results: agent.Results{KeepFor: n.cfg.Owner.KeepFor, KeepOutputs: n.state.keepOutputs(n.cfg.Owner.KeepOutputs)},
+		Cores:   cores, Limits: n.owner.get(), Disk: room, Reserve: n.reserve(),
 		Hooks: n.cfg.Seams.Hooks, Rand: split(rnd), Log: n.log,
 	})
 	toSelf.handler = n.jobs.PeerHandler()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,7 +155,7 @@ func (n *gridNode) start() {
 		clean = process.CleanFiles
 	}
 	n.service = agent.New(agent.Config{
-		Self: n.self, Dir: n.dir, Overlay: n, Client: client,
+		Self: n.self, Dir: n.dir, Overlay: n, Client: client, Knock: n.knock,
 		PeerID:  id,
 		Sign:    func(string, []byte) []byte { return make([]byte, 96) },
 		Verify:  func(string, vicinity.ID, []byte, []byte) error { return nil },
@@ -290,6 +291,15 @@ func (n *gridNode) Member(id vicinity.ID) (vicinity.Member, bool) {
 func (n *gridNode) Size() int { return len(n.g.nodes) }
 
 func (n *gridNode) Learn(vicinity.ID, []string) {}
+
+func (n *gridNode) knock(ctx context.Context, id vicinity.ID) error {
+	o := n.g.nodes[id]
+	time.Sleep(2 * hop)
+	if o.live.Load() == nil || n.live.Load() == nil {
+		return syscall.ECONNREFUSED
+	}
+	return ctx.Err()
+}
 
 // RoundTrip carries a request to the handler of the node that it is for.
 func (n *gridNode) RoundTrip(r *http.Request) (*http.Response, error) {

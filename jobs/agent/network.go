@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"zorilla/flood"
+	"zorilla/internal/stall"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
@@ -39,6 +41,8 @@ func (s *Service) perform(a core.Action) {
 		s.loop.Go(func() {
 			s.sendOnce(e.To, peer.PathStart, e.Start.WithAddrs(s.overlay.Member))
 		})
+	case primary.DoKnock:
+		s.loop.Go(func() { s.knock(e) })
 	case primary.DoRelease:
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
 	case primary.DoKeep:
@@ -95,4 +99,27 @@ func (s *Service) sendOnce(to vicinity.ID, path string, msg any) {
 	if err := s.peers.Send(ctx, to, path, msg, nil); err != nil && s.loop.Stopped.Err() == nil {
 		s.log.Debug().Err(err).Str("node", to.Short()).Msg(path)
 	}
+}
+
+// knock finds out whether a node runs.
+func (s *Service) knock(e primary.DoKnock) {
+	ctx, cancel := context.WithTimeout(s.loop.Stopped, e.Within)
+	defer cancel()
+	begun := time.Now()
+	how := primary.KnockAnswered
+	if s.cfg.Knock == nil {
+		how = primary.KnockVoid
+	} else if err := s.cfg.Knock(ctx, e.To); err != nil {
+		how = missed(err, time.Since(begun), e.Within)
+	}
+	s.loop.Post(func() { s.core.Signs.Knocked(time.Now(), e, how) })
+}
+
+// missed says what a knock that has failed tells. A process that was starved finds its time
+// over although the answer may lie in its sockets.
+func missed(err error, took, within time.Duration) primary.Knock {
+	if errors.Is(err, ErrNoAddress) || took > within+stall.Late {
+		return primary.KnockVoid
+	}
+	return primary.KnockMissed
 }

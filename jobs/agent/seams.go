@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 
 	"zorilla/flood"
 	"zorilla/jobs"
@@ -64,3 +65,6 @@ type Overlay interface {
 	// to be found.
 	Learn(id vicinity.ID, addrs []string)
 }
+
+// ErrNoAddress is wrapped by what Config.Knock returns of a node that nobody has told of.
+var ErrNoAddress = errors.New("no address is known")

@@ -27,8 +27,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Config is what a Service needs. All fields but Sessions, Early, Await, Cores, Limits, Disk, Reserve,
-// KeepFor, KeepOutputs and Hooks must be set.
+// Config is what a Service needs. All fields but Sessions, Early, Knock, Await, Cores, Limits, Disk, Reserve,
+// Results and Hooks must be set.
 type Config struct {
 	Self vicinity.Member
 	Dir  string // absolute; for output
@@ -40,7 +40,10 @@ type Config struct {
 	Sessions *http.Client
 	PeerID   func(*http.Request) (vicinity.ID, error)
 	// Early has small requests to this node, or of its Client, travel as packets: nil = none do.
-	Early  EarlyKeys
+	Early EarlyKeys
+	// Knock asks the machine of a node for a connection to it, and waits for the answer; the error
+	// wraps ErrNoAddress if it is not known where the node is. Nil = nobody is knocked at.
+	Knock  func(ctx context.Context, id vicinity.ID) error
 	Speed  func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
 	Sign   func(domain string, msg []byte) []byte
 	Verify func(domain string, from vicinity.ID, msg, sig []byte) error
@@ -61,17 +64,21 @@ type Config struct {
 	// Reserve is what is left free where Dir is.
 	Reserve disk.Reserve
 
-	// KeepFor is how long results of jobs that have ended are kept; 0 = a week.
-	// Their records live ten times as long.
-	KeepFor time.Duration
-	// KeepOutputs is how many bytes of results are kept; 0 = without limit.
-	KeepOutputs int64
+	Results Results
 
 	// Hooks runs the commands of --on-end; nil = jobs with one are refused.
 	Hooks HookRunner
 
 	Rand *rand.Rand // owned by the service from now on
 	Log  zerolog.Logger
+}
+
+// Results says what is kept of jobs that have ended.
+type Results struct {
+	// KeepFor is how long their results are kept; 0 = a week. Their records live ten times as long.
+	KeepFor time.Duration
+	// KeepOutputs is how many bytes of results are kept; 0 = without limit.
+	KeepOutputs int64
 }
 
 // Disk is that of the work directories.
@@ -132,7 +139,7 @@ func New(cfg Config) *Service {
 	s.own = origin.New(origin.Config{
 		Self: cfg.Self, Dir: cfg.Dir, Journal: cfg.Journal, Store: cfg.Store, Fetch: cfg.fetchToKeep(), Written: s.exec.Written, Peers: s.peers,
 		Learn: func(id vicinity.ID, addrs []string) { s.overlay.Learn(id, addrs) },
-		Room:  cfg.Reserve.Check, KeepFor: cfg.KeepFor, KeepOutputs: cfg.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
+		Room:  cfg.Reserve.Check, KeepFor: cfg.Results.KeepFor, KeepOutputs: cfg.Results.KeepOutputs, Hooks: cfg.Hooks, Rand: cfg.Rand, Log: cfg.Log,
 	}, s.loop, s.core)
 	s.API = s.own.API()
 	return s

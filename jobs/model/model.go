@@ -266,6 +266,8 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	case primary.DoStart:
 		start := e.Start.WithAddrs(around{m}.Member)
 		m.send(e.To, Request, start.Job, &start, request{body: &start})
+	case primary.DoKnock:
+		m.ask(now, e.To, a.Job, knock{}, a, e.Within)
 	case primary.DoRelease:
 		m.send(e.To, Request, e.Release.Job, &e.Release, request{body: &e.Release})
 	case primary.DoCollect:

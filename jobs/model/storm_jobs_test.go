@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/participant"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/model"
 	"zorilla/jobs/placement"
 	"zorilla/jobs/placement/topology"
@@ -101,6 +102,12 @@ func (s *storm) job() jobs.Spec {
 	if n := len(s.jobs); n > 0 && s.chance(0.1) {
 		kind := []jobs.DependencyKind{jobs.AfterOK, jobs.AfterAny, jobs.AfterNotOK}[s.rnd.IntN(3)]
 		spec.After = []jobs.Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
+	}
+	if s.haste.Float64() < 0.5 {
+		spec.LostAfter = codec.Duration([]time.Duration{2 * time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second}[s.haste.IntN(4)])
+		if s.gentle { // nodes are away for longer than 2 s, and that must cost nothing
+			spec.LostAfter = max(spec.LostAfter, codec.Duration(wire.PartLease))
+		}
 	}
 	if s.apart.Float64() < 0.2 {
 		return s.groups(spec)

@@ -59,6 +59,18 @@ func (m Message) Early() bool {
 	return false
 }
 
+// Knocks reports whether a message only asks whether its receiver runs: its machine answers.
+func (m Message) Knocks() bool {
+	r, _ := m.body.(request)
+	_, ok := r.body.(knock)
+	return ok
+}
+
+// Answered is what the sender of a message that knocks gets from a node that runs.
+func (m Message) Answered() Message {
+	return Message{Kind: Reply, Job: m.Job, body: reply{number: m.Asks()}}
+}
+
 // Broken is what the sender of a request gets in place of the reply when its
 // connection breaks.
 func (m Message) Broken() Message {
@@ -69,7 +81,7 @@ func (m Message) Broken() Message {
 type (
 	request struct {
 		number uint64 // of the sender; 0 = no answer is wanted
-		body   any    // *Grant, *Start, *Release, *Report, *Measure, question or fetch
+		body   any    // *Grant, *Start, *Release, *Report, *Measure, question, fetch or knock
 	}
 	reply struct {
 		number   uint64
@@ -81,6 +93,8 @@ type (
 	}
 	// question is how a job ends that another one depends on.
 	question struct{ job jobs.ID }
+	// knock is whether a node runs.
+	knock struct{}
 	// fetch is for the output files of a worker.
 	fetch struct {
 		job jobs.ID
@@ -124,7 +138,7 @@ func (m *Model) send(to vicinity.ID, kind MessageKind, job jobs.ID, encoded, bod
 func (m *Model) ask(now time.Time, to vicinity.ID, job jobs.ID, body any, a core.Action, timeout time.Duration) {
 	encoded := body
 	switch body.(type) {
-	case question, fetch:
+	case question, fetch, knock:
 		encoded = nil
 	}
 	m.number++
@@ -178,6 +192,12 @@ func (m *Model) replied(now time.Time, a asked, r reply) {
 		})
 	case primary.DoMeasure:
 		m.core.Update(now, a.Job, func(p *primary.Primary) { p.Paired(now, e.From, e.Nodes, r.measured.Times(len(e.Nodes))) })
+	case primary.DoKnock:
+		how := primary.KnockAnswered
+		if bad {
+			how = primary.KnockMissed
+		}
+		m.core.Signs.Knocked(now, e, how)
 	case participant.DoReport:
 		if bad {
 			m.core.Part.Unheard(now, e.Report.Job)

@@ -125,6 +125,12 @@ func (g *Grid) post(from int, m model.Message) {
 		return
 	}
 	lost := g.cfg.Lose(from, to, m)
+	if m.Knocks() {
+		if !lost {
+			g.knock(from, to, m)
+		}
+		return
+	}
 	if m.Kind == model.Packet {
 		c := g.cost(m.Job)
 		c.Answers++

@@ -40,6 +40,7 @@ type Core struct {
 	Clock   jobs.Clock
 	Jobs    map[jobs.ID]*Job   // that were submitted here, and are in memory
 	Live    timers.Queue[*Job] // those of them that have not ended, or are not known to have
+	Signs   primary.Signs      // of the nodes that work for them
 	batches batches
 	Part    participant.Participant
 	Busy    int    // live jobs that nodes work for
@@ -192,6 +193,7 @@ func (j *Job) SetInputs(bytes int64) { j.Primary.Staged.Total, j.Primary.Input =
 func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
 	c.surround(p.Surroundings)
+	p.Signs = &c.Signs
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
 
@@ -315,6 +317,7 @@ func (c *Core) resumeSearches(now time.Time, live []*Job) {
 
 // Stalled gives the nodes that work for the jobs their time to report anew.
 func (c *Core) Stalled(now time.Time) {
+	c.Signs.Stalled(now)
 	for _, j := range c.Live.List {
 		j.Primary.Stalled(now)
 	}

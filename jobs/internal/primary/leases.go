@@ -36,7 +36,9 @@ type participantRecord struct {
 	unverified   bool      // this node was away itself: until a report comes, what the overlay says of it may be old
 	expectedBack time.Time // its node is being started again, until then at the latest; zero = no
 	seenBack     time.Time // since when that is a member again; zero = it is not
+	silent       bool      // that it was not heard of late is told to who watches the job
 	key          uint64    // of the offer that was granted last
+	rtt          time.Duration
 
 	granted  time.Time // when it was granted something last
 	watched  bool      // it has ranks that are not ready, or were started and do not run
@@ -47,13 +49,12 @@ type participantRecord struct {
 	missingSince map[jobs.RankAttempt]time.Time // ranks that it has, but its reports do not name
 }
 
-// ends returns when a participant that stays silent is given up.
-func (k *participantRecord) ends() time.Time {
-	back := k.expectedBack
-	if !k.seenBack.IsZero() {
-		back = timers.Earlier(back, k.seenBack.Add(backGrace))
+// back returns until when a participant is waited for whose node is being started again; zero = it is not.
+func (k *participantRecord) back() time.Time {
+	if k.seenBack.IsZero() {
+		return k.expectedBack
 	}
-	return timers.Later(k.lastContact.Add(wire.PartLease), back)
+	return timers.Earlier(k.expectedBack, k.seenBack.Add(backGrace))
 }
 
 // nodes lists the participants.
@@ -67,36 +68,28 @@ func (ls Leases) at(id vicinity.ID) *participantRecord {
 	return ls[id]
 }
 
-// wake returns when the first lease ends.
-func (ls Leases) wake() (at time.Time) {
-	for _, k := range ls {
-		at = timers.Earlier(at, k.ends())
-	}
-	return at
-}
-
 // heard notes a sign of life of a participant. It reports whether its node was
-// being started again.
+// being started again, or was missed.
 func (ls Leases) heard(now time.Time, from vicinity.ID) (returned bool) {
 	k := ls[from]
 	if k == nil {
 		return false
 	}
-	returned = !k.expectedBack.IsZero()
-	k.lastContact, k.unverified, k.expectedBack, k.seenBack = now, false, time.Time{}, time.Time{}
+	returned = !k.expectedBack.IsZero() || k.silent
+	k.lastContact, k.unverified, k.expectedBack, k.seenBack, k.silent = now, false, time.Time{}, time.Time{}, false
 	return returned
 }
 
 // unheard begins all leases anew, since this node could not have heard anybody.
 func (ls Leases) unheard(now time.Time) {
 	for _, k := range ls {
-		k.lastContact, k.unverified, k.progress = now, true, now
+		k.lastContact, k.unverified, k.progress, k.silent = now, true, now, false
 	}
 }
 
-// gone shortens the lease of a node that the overlay has declared dead; that of
-// a node which has nothing to lose ends.
-func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
+// gone shortens the lease of a node that the overlay has declared dead, unless the job has
+// more patience than others; that of a node which has nothing to lose ends.
+func (ls Leases) gone(now time.Time, id vicinity.ID, lease time.Duration, idle bool) {
 	k := ls[id]
 	if k == nil {
 		return
@@ -105,9 +98,11 @@ func (ls Leases) gone(now time.Time, id vicinity.ID, idle bool) {
 	if k.unverified || now.Before(k.expectedBack) {
 		return
 	}
-	k.lastContact = timers.Earlier(k.lastContact, now.Add(goneGrace-wire.PartLease))
+	if lease <= wire.PartLease {
+		k.lastContact = timers.Earlier(k.lastContact, now.Add(goneGrace-lease))
+	}
 	if idle {
-		k.lastContact = now.Add(-wire.PartLease)
+		k.lastContact = now.Add(-lease)
 	}
 }
 

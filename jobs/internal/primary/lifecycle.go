@@ -24,6 +24,7 @@ type lifecycle struct {
 	waits search.Outlook // of the search, as of the last input
 	never time.Time      // since when no member could run the job; zero = some may
 	Parts Leases
+	Signs *Signs
 	table tableState
 	held  map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 	overdue

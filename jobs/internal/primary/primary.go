@@ -44,7 +44,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
 	return &Primary{
 		lifecycle: lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1},
-			Search: s, Parts: Leases{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
+			Search: s, Parts: Leases{}, Signs: &Signs{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
@@ -70,7 +70,7 @@ func (p *Primary) Resume(now time.Time) {
 		case jobs.WorkerPreparing, jobs.WorkerReady:
 			back = append(back, jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
 		case jobs.WorkerRunning, jobs.WorkerEnded:
-			p.Parts[k.Node] = &participantRecord{lastContact: now, unverified: true, expectedBack: backBy(now, p.Rec.Away[k.Node])}
+			p.Parts[k.Node] = &participantRecord{lastContact: now, rtt: k.RTT, unverified: true, expectedBack: backBy(now, p.Rec.Away[k.Node])}
 			p.noteStart(now, []jobs.RankAttempt{{Rank: i, Attempt: k.Attempt}})
 		}
 	}
@@ -110,7 +110,7 @@ func (p *Primary) Wake() time.Time {
 		return time.Time{}
 	}
 	search := timers.Earlier(p.outlook().Until, p.preferences.ends)
-	workers := timers.Earlier(timers.Earlier(p.Parts.wake(), p.overdueAt()), p.keepers.renew)
+	workers := timers.Earlier(timers.Earlier(p.partsWake(), p.overdueAt()), p.keepers.renew)
 	return timers.Earlier(timers.Earlier(search, p.giveUpAt()), timers.Earlier(workers, p.beginAt()))
 }
 
@@ -227,7 +227,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
 			Sizing: record.Sizing{Sizes: sizes}})
 		k := p.Parts.at(c.Node)
-		k.lastContact, k.key = now, c.Key
+		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
 		k.watched, k.progress, k.granted = true, now, now
 		spec := p.Rec.Spec
 		spec.OnEnd = "" // it is for this node alone

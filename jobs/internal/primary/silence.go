@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
 )
@@ -15,7 +16,12 @@ import (
 // What the primary does about participants that leave, are silent, or have
 // forgotten what they were granted.
 
-const reasonForgot = "forgot the grant"
+const (
+	reasonForgot = "forgot the grant"
+	// missAfter is how long a participant is silent before that is worth a word: a report was due, and is late.
+	missAfter = wire.ReportEvery + time.Second
+	clock     = "15:04:05 MST"
+)
 
 // leaves keeps a participant that is being started again: its workers go on. What
 // has not started is looked for elsewhere.
@@ -33,7 +39,7 @@ func (p *Primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
 
 // MemberGone is called when the overlay has declared a node dead.
 func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
-	p.Parts.gone(now, id, p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero())
+	p.Parts.gone(now, id, p.lease(), p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero())
 	p.Search.Gone(id)
 	p.Tick(now)
 }
@@ -42,11 +48,11 @@ func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
 // that changes anything.
 func (p *Primary) MemberBack(now time.Time, id vicinity.ID) bool { return p.Parts.back(now, id) }
 
-// checkLeases gives up participants that have been silent for too long.
+// checkLeases gives up participants that have been silent for too long, and has others knocked at.
 func (p *Primary) checkLeases(now time.Time) {
 	for _, id := range p.Parts.nodes() {
 		k := p.Parts[id]
-		if k == nil || now.Before(k.ends()) || p.Rec.State.Final() {
+		if k == nil || now.Before(p.ends(id, k)) || p.Rec.State.Final() {
 			continue
 		}
 		delete(p.Parts, id)
@@ -57,6 +63,10 @@ func (p *Primary) checkLeases(now time.Time) {
 			p.Search.Lost(now, id, "lost")
 			p.lost(now, started, fmt.Sprintf("node %s was lost with %s", jobs.Label(name, id), p.Rec.Spec.List(started)))
 		}
+	}
+	if !p.Rec.State.Final() {
+		p.miss(now)
+		p.knock(now)
 	}
 }
 
@@ -77,4 +87,97 @@ func (p *Primary) forgotten(now time.Time, from vicinity.ID, rep wire.Report) {
 	if started = p.ownedOf(from, slices.DeleteFunc(started, kept)); len(started) > 0 {
 		p.lost(now, started, fmt.Sprintf("node %s does not know %s any more", jobs.Label(p.Rec.Ranks[started[0].Rank].Name, from), p.Rec.Spec.List(started)))
 	}
+}
+
+// lease is how long a participant may be silent that answers when it is knocked at.
+func (p *lifecycle) lease() time.Duration { return max(p.Rec.Spec.Patience(), wire.PartLease) }
+
+// hasty reports whether a participant's reports are too rare to know in time whether it is there.
+func (p *lifecycle) hasty(id vicinity.ID, k *participantRecord) bool {
+	return p.Rec.Spec.Patience() < wire.PartLease && id != p.Rec.Origin && k.expectedBack.IsZero()
+}
+
+// alive is the latest sign of life of a participant.
+func (p *lifecycle) alive(id vicinity.ID, k *participantRecord) time.Time {
+	return timers.Later(k.lastContact, p.Signs.of(id).seen)
+}
+
+// far is how much longer than that of a near node the silence of a participant may last.
+func (k *participantRecord) far() time.Duration { return 2 * k.rtt }
+
+// ends returns when a participant that stays silent is given up.
+func (p *lifecycle) ends(id vicinity.ID, k *participantRecord) time.Time {
+	at := k.lastContact.Add(p.lease())
+	if p.hasty(id, k) && p.Signs.of(id).missed >= enoughMissed {
+		at = timers.Earlier(at, p.alive(id, k).Add(p.Rec.Spec.Patience()+k.far()))
+	}
+	return timers.Later(at, k.back())
+}
+
+// knockAt returns when a participant is to be knocked at; zero = not.
+func (p *lifecycle) knockAt(id vicinity.ID, k *participantRecord) time.Time {
+	if !p.hasty(id, k) {
+		return time.Time{}
+	}
+	patience := p.Rec.Spec.Patience()
+	return timers.Later(p.alive(id, k).Add(patience/4), p.Signs.of(id).knocked.Add(patience/10))
+}
+
+// knock has participants knocked at of which nothing was heard for a while.
+func (p *lifecycle) knock(now time.Time) {
+	for _, id := range p.Parts.nodes() {
+		k := p.Parts[id]
+		if at := p.knockAt(id, k); !at.IsZero() && !now.Before(at) {
+			p.Signs.begin(now, id)
+			p.Do(DoKnock{To: id, At: now, Within: p.Rec.Spec.Patience()/4 + k.far()})
+		}
+	}
+}
+
+// missAt returns when the silence of a participant is worth a word.
+func (p *lifecycle) missAt(id vicinity.ID, k *participantRecord) time.Time {
+	return timers.Earlier(k.lastContact.Add(missAfter), p.alive(id, k).Add(p.Rec.Spec.Patience()/2))
+}
+
+// miss notes which participants are silent, for those who watch the job.
+func (p *lifecycle) miss(now time.Time) {
+	for id, k := range p.Parts {
+		if !k.silent && k.expectedBack.IsZero() && !now.Before(p.missAt(id, k)) {
+			k.silent = true
+			p.Version++
+		}
+	}
+}
+
+// silentText names a participant that is silent, or is "".
+func (p *lifecycle) silentText() string {
+	first, n := vicinity.ID(""), 0
+	for _, id := range p.Parts.nodes() {
+		if !p.Parts[id].silent {
+			continue
+		}
+		if n++; n == 1 {
+			first = id
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	k, more := p.Parts[first], ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return fmt.Sprintf("node %s%s has been silent since %s: it counts as lost if that lasts until %s", jobs.Label(p.Rec.NameOf(first), first), more,
+		k.lastContact.Format(clock), p.ends(first, k).Format(clock))
+}
+
+// partsWake returns when a participant is to be knocked at, is missed, or is given up.
+func (p *lifecycle) partsWake() (at time.Time) {
+	for id, k := range p.Parts {
+		at = timers.Earlier(at, timers.Earlier(p.ends(id, k), p.knockAt(id, k)))
+		if !k.silent && k.expectedBack.IsZero() {
+			at = timers.Earlier(at, p.missAt(id, k))
+		}
+	}
+	return at
 }

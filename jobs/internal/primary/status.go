@@ -34,6 +34,9 @@ func (p *Primary) reason() string {
 		if away := p.Parts.awayText(&p.Rec); away != "" {
 			return away
 		}
+		if silent := p.silentText(); silent != "" {
+			return silent
+		}
 		if held := p.heldReason(); held != "" {
 			return held
 		}

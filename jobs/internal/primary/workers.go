@@ -88,6 +88,7 @@ func (p *lifecycle) holds(w wire.WorkerReport) {
 
 // Heard notes a sign of life of a participant.
 func (p *Primary) Heard(now time.Time, from vicinity.ID) {
+	p.Signs.heard(now, from)
 	if p.Parts.heard(now, from) {
 		p.Version++
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"zorilla/jobs"
+)
 
 // Leases and timeouts. Nodes must agree on the leases; PROTOCOL.md lists them.
 const (
@@ -11,8 +15,8 @@ const (
 	// for. See GrantWithin.
 	GrantTimeout = 5 * time.Second
 	// PartLease is how long a participant may be silent before its ranks
-	// count as lost; it reports every ReportEvery.
-	PartLease   = 10 * time.Second
+	// count as lost, if its job does not say; it reports every ReportEvery.
+	PartLease   = jobs.DefaultPatience
 	ReportEvery = 2 * time.Second
 	// ReportTimeout bounds one report.
 	ReportTimeout = 30 * time.Second
