@@ -223,6 +223,9 @@ func wish(spec jobs.Spec) string {
 	if spec.Walltime > 0 {
 		s += ", for at most " + spec.Walltime.String()
 	}
+	if spec.LostAfter > 0 {
+		s += ", without nodes that are silent for " + spec.LostAfter.String()
+	}
 	if spec.Strategy != "" {
 		s += ", " + spec.Strategy
 	}

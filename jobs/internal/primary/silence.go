@@ -134,15 +134,10 @@ func (p *lifecycle) knock(now time.Time) {
 	}
 }
 
-// missAt returns when the silence of a participant is worth a word.
-func (p *lifecycle) missAt(id vicinity.ID, k *participantRecord) time.Time {
-	return timers.Earlier(k.lastContact.Add(missAfter), p.alive(id, k).Add(p.Rec.Spec.Patience()/2))
-}
-
 // miss notes which participants are silent, for those who watch the job.
 func (p *lifecycle) miss(now time.Time) {
-	for id, k := range p.Parts {
-		if !k.silent && k.expectedBack.IsZero() && !now.Before(p.missAt(id, k)) {
+	for _, k := range p.Parts {
+		if !k.silent && k.expectedBack.IsZero() && !now.Before(k.lastContact.Add(missAfter)) {
 			k.silent = true
 			p.Version++
 		}
@@ -176,7 +171,7 @@ func (p *lifecycle) partsWake() (at time.Time) {
 	for id, k := range p.Parts {
 		at = timers.Earlier(at, timers.Earlier(p.ends(id, k), p.knockAt(id, k)))
 		if !k.silent && k.expectedBack.IsZero() {
-			at = timers.Earlier(at, p.missAt(id, k))
+			at = timers.Earlier(at, k.lastContact.Add(missAfter))
 		}
 	}
 	return at
