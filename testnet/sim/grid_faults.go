@@ -60,11 +60,11 @@ func (g *Grid) fails(o owed, after time.Duration) {
 func (g *Grid) knock(from, to int, m model.Message) {
 	there, back := g.o.delay(from, to), g.o.delay(to, from)
 	life := g.o.hosts[from].life
-	lost := g.chance(g.o.cfg.Noise.Loss) || g.chance(g.o.cfg.Noise.Loss)
+	goes, comes := !g.chance(g.o.cfg.Noise.Loss), !g.chance(g.o.cfg.Noise.Loss)
 	g.o.Schedule(there+back, func() {
 		n := g.nodes[from]
 		switch {
-		case lost || g.o.severed(from, to) || !g.o.Up(from) || g.o.hosts[from].life != life:
+		case !goes || !comes || g.o.severed(from, to) || !g.o.Up(from) || g.o.hosts[from].life != life:
 		case g.o.Up(to):
 			g.perform(from, n.jobs.Receive(g.Local(from), g.o.ID(to), m.Answered()))
 		default:

@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,41 @@ func TestSignsOfLifeCount(t *testing.T) {
 	c.state(jobs.NodeFail, jobs.CodeZorilla)
 }
 
+// What became of knocks before a sign of life says nothing any more.
+func TestKnocksOfBeforeDoNotCount(t *testing.T) {
+	for _, seen := range []bool{false, true} {
+		var s Signs
+		now, id := jobtest.Start, jobtest.Node(1)
+		s.begin(now, id)
+		early := DoKnock{To: id, At: now}
+		if seen {
+			now = now.Add(time.Second)
+			s.heard(now, id)
+		}
+		for range enoughMissed {
+			s.Knocked(now, early, KnockMissed)
+		}
+		if missed := s.of(id).missed; (missed == 0) != seen {
+			t.Errorf("with a sign of life since, %v: %d knocks were missed", seen, missed)
+		}
+		s.Knocked(now, early, KnockAnswered)
+		if missed := s.of(id).missed; missed != 0 {
+			t.Errorf("after an answer %d knocks were missed", missed)
+		}
+	}
+}
+
+// What is known of nodes does not grow without end.
+func TestOldSignsAreForgotten(t *testing.T) {
+	var s Signs
+	for i := range 3 * maxSigns {
+		s.begin(jobtest.Start.Add(time.Duration(i)*time.Second), vicinity.ID(fmt.Sprint(i)))
+	}
+	if n := len(s.nodes); n > maxSigns {
+		t.Errorf("something is known of %d nodes", n)
+	}
+}
+
 // What takes long to come is waited for longer.
 func TestFarNodesHaveMoreTime(t *testing.T) {
 	c := lostAfter(t, 2*time.Second)
@@ -176,7 +212,7 @@ func TestKnocksLetThePrimarySleep(t *testing.T) {
 	for _, how := range []Knock{KnockMissed, KnockVoid, KnockAnswered} {
 		c := lostAfter(t, 2*time.Second)
 		wakes := 0
-		for end := c.now.Add(1900 * time.Millisecond); ; wakes++ {
+		for end := c.now.Add(1900 * time.Millisecond); wakes <= 40; wakes++ {
 			at := c.p.Wake()
 			if at.IsZero() || at.After(end) {
 				break
