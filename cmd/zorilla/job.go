@@ -61,7 +61,7 @@ func jobFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "lost-after", DefaultText: "10s",
-			Usage: "a node that has been silent for `TIME`, 2s to 1h, counts as lost with its ranks; sooner than 10s also if it would be back by then"},
+			Usage: "count a node that has been silent for `TIME`, 2s to 1h, as lost, with its ranks"},
 		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
 		&cli.StringFlag{Name: "signal-on-change",
 			Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},

@@ -31,7 +31,8 @@
 //
 // Everything that a worker sends carries its rank and attempt; what the primary
 // no longer owns is answered with "drop". A participant that is silent for ten
-// seconds is lost; one that was stopped has said so and is waited for two
+// seconds, or what its job says, is lost: the machine of its node is asked for
+// connections if that is less (primary.Signs). One that was stopped has said so and is waited for two
 // minutes. A worker whose program did not begin is declined: it runs elsewhere, and
 // a node where that happens several times in a row offers nothing (see package claims). A
 // participant whose origin is silent keeps its running workers for an hour, and
