@@ -359,21 +359,6 @@ func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 	return v
 }
 
-// attemptText says which attempt of its rank a worker is, what it began with, and what is kept of it.
-func attemptText(w *jobs.WorkerStatus) string {
-	var parts []string
-	if w.Attempt > 1 {
-		parts = append(parts, strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since "))
-	}
-	if w.Resumed > 0 {
-		parts = append(parts, "from checkpoint "+strconv.Itoa(w.Resumed))
-	}
-	if c := w.Checkpoint; c != nil {
-		parts = append(parts, fmt.Sprintf("checkpoint %d (%s) is at %s", c.Number, units.Bytes(c.Bytes), plural(len(c.Holders), "node", "nodes")))
-	}
-	return strings.Join(parts, "; ")
-}
-
 func describeRound(r jobs.Round, now time.Time) roundRow {
 	v := roundRow{
 		Key: strconv.Itoa(r.Number), Radius: strconv.Itoa(r.Radius), At: since(r.At, now), Reached: count(int64(r.Reached)),

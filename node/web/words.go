@@ -3,8 +3,10 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/node/api"
 )
@@ -74,3 +76,18 @@ func progress(st *jobs.Summary) string {
 
 // groupOf is the cluster of a node, or its site as long as no cluster is found.
 func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
+
+// attemptText says which attempt of its rank a worker is, what it began with, and what is kept of it.
+func attemptText(w *jobs.WorkerStatus) string {
+	var parts []string
+	if w.Attempt > 1 {
+		parts = append(parts, strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since "))
+	}
+	if w.Resumed > 0 {
+		parts = append(parts, "from checkpoint "+strconv.Itoa(w.Resumed))
+	}
+	if c := w.Checkpoint; c != nil {
+		parts = append(parts, fmt.Sprintf("checkpoint %d (%s) is at %s", c.Number, units.Bytes(c.Bytes), plural(len(c.Holders), "node", "nodes")))
+	}
+	return strings.Join(parts, "; ")
+}
