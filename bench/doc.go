@@ -17,6 +17,7 @@
 //	go test -timeout 0 -bench Swarm ./bench       # an input for many workers, beside scp, rsync and BitTorrent; 25 min
 //	go test -bench FarStreams ./bench             # Streams over 50 and 200 ms; 4 min
 //	go test -bench Memory -benchtime 1x ./bench   # what nodes need while they serve large files; 13 GiB of disk
+//	go test -bench Checkpoints ./bench            # what checkpoints cost a program; 8 min
 //	go test -bench Queued -benchtime 1x ./bench   # what jobs cost that wait; 4 min
 //	go test -bench EmptyFiles -benchtime 1x ./bench  # a million files without content
 //
