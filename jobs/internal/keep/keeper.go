@@ -59,32 +59,34 @@ type Keeper struct {
 
 	mu     sync.Mutex // guards what follows
 	of     map[name]*kept
-	coming map[name]int64 // bytes of those that are fetched now
+	taking map[name]chan struct{} // what is fetched now; closed when that is over
+	coming int64                  // bytes of these
 }
 
-// name is that of a checkpoint.
+// name is that of a checkpoint. Attempts of a rank that do not know of each other, because one of them was cut off,
+// may give the same number to different ones.
 type name struct {
 	job          jobs.ID
 	rank, number int
+	manifest     transfer.Hash
 }
 
 // kept is a checkpoint that is here; it is what its file says.
 type kept struct {
-	Manifest transfer.Hash `json:"manifest"`
-	Bytes    int64         `json:"bytes"`
-	From     vicinity.ID   `json:"from"` // the node of the rank
-	until    time.Time
+	Bytes int64 `json:"bytes"`
+	until time.Time
 }
 
-func (n name) pin() string { return fmt.Sprintf("kept/%s/%d/%d", n.job, n.rank, n.number) }
+func (n name) pin() string { return fmt.Sprintf("kept/%s/%s", n.job, n.file()) }
 
-func (k *Keeper) path(n name) string {
-	return filepath.Join(k.cfg.Dir, string(n.job), fmt.Sprintf("%d-%d", n.rank, n.number))
-}
+func (n name) file() string { return fmt.Sprintf("%d-%d-%s", n.rank, n.number, n.manifest) }
+
+func (k *Keeper) path(n name) string { return filepath.Join(k.cfg.Dir, string(n.job), n.file()) }
 
 // Open returns a Keeper of what an earlier life of the node kept, and pins that.
 func Open(cfg Config) (*Keeper, error) {
-	k := &Keeper{cfg: cfg, of: map[name]*kept{}, coming: map[name]int64{}}
+	k := &Keeper{cfg: cfg, of: map[name]*kept{}, taking: map[name]chan struct{}{}}
+	now := time.Now()
 	dirs, err := os.ReadDir(cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read kept checkpoints: %w", err)
@@ -95,7 +97,7 @@ func Open(cfg Config) (*Keeper, error) {
 			return nil, fmt.Errorf("read kept checkpoints: %w", err)
 		}
 		for _, f := range files {
-			if err := k.load(jobs.ID(d.Name()), f); err != nil {
+			if err := k.load(now, jobs.ID(d.Name()), f); err != nil {
 				cfg.Log.Warn().Err(err).Str("job", d.Name()).Str("file", f.Name()).Msg("a checkpoint that was kept here is not any more")
 				_ = os.Remove(filepath.Join(cfg.Dir, d.Name(), f.Name())) // it is tried again at the next start
 			}
@@ -105,14 +107,10 @@ func Open(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-func (k *Keeper) load(job jobs.ID, f os.DirEntry) error {
-	rank, number, _ := strings.Cut(f.Name(), "-")
-	n := name{job: job}
-	var err1, err2 error
-	n.rank, err1 = strconv.Atoi(rank)
-	n.number, err2 = strconv.Atoi(number)
-	if err := errors.Join(err1, err2); err != nil || !job.Valid() {
-		return errors.New("not a name of one")
+func (k *Keeper) load(now time.Time, job jobs.ID, f os.DirEntry) error {
+	n, err := parseName(job, f.Name())
+	if err != nil {
+		return err
 	}
 	b, err := os.ReadFile(k.path(n))
 	if err != nil {
@@ -122,15 +120,40 @@ func (k *Keeper) load(job jobs.ID, f os.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	e := &kept{until: info.ModTime().Add(wire.KeepLease)}
+	e := &kept{until: until(now, info.ModTime())}
 	if err := codec.Unmarshal(b, e); err != nil {
 		return err
 	}
-	if _, err := transfer.PinManifest(k.cfg.Store, n.pin(), e.Manifest); err != nil {
+	if _, err := transfer.PinManifest(k.cfg.Store, n.pin(), n.manifest); err != nil {
 		return err
 	}
 	k.of[n] = e
 	return nil
+}
+
+func parseName(job jobs.ID, file string) (n name, err error) {
+	parts := strings.Split(file, "-")
+	if len(parts) != 3 || parts[2] == "" || !job.Valid() {
+		return n, errors.New("not a name of one")
+	}
+	n.job = job
+	var errs [3]error
+	n.rank, errs[0] = strconv.Atoi(parts[0])
+	n.number, errs[1] = strconv.Atoi(parts[1])
+	n.manifest, errs[2] = transfer.ParseHash(parts[2])
+	return n, errors.Join(errs[:]...)
+}
+
+// until is how long something is kept of which its origin was last heard at a time, by a clock that may have been
+// wrong. While this node was not there nobody could tell it: there is time for that now.
+func until(now, heard time.Time) time.Time {
+	if earliest := now.Add(2*wire.RenewKeep - wire.KeepLease); heard.Before(earliest) {
+		heard = earliest
+	}
+	if heard.After(now) {
+		heard = now
+	}
+	return heard.Add(wire.KeepLease)
 }
 
 // Keep does what an origin, or a node of one of its workers, asks for. When it returns nil the new
@@ -140,39 +163,25 @@ func (k *Keeper) Keep(ctx context.Context, now time.Time, from vicinity.ID, m *w
 		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job.Short(), from.Short())
 	}
 	if m.New != nil {
-		if err := k.take(ctx, now, from, m); err != nil {
+		if err := k.take(ctx, now, m.Job, m.New); err != nil {
 			return err
 		}
 	}
-	k.needed(now, from, m)
+	k.needed(now, m)
 	return nil
 }
 
 // take fetches a checkpoint, and keeps it.
-func (k *Keeper) take(ctx context.Context, now time.Time, from vicinity.ID, asked *wire.Keep) error {
-	m := asked.New
-	n := name{asked.Job, m.Rank, m.Number}
-	k.mu.Lock()
-	if e := k.of[n]; e != nil && e.Manifest == m.Manifest {
-		k.mu.Unlock()
-		return k.Renew(now, n.job, n.rank, n.number)
-	}
-	err := k.room(m.Bytes)
-	if _, again := k.coming[n]; again {
-		err = fmt.Errorf("%w: checkpoint %d of rank %d is being fetched", jobs.ErrRefused, n.number, n.rank)
-	}
-	if err == nil {
-		k.coming[n] = m.Bytes
-	}
-	k.mu.Unlock()
+func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.Kept) error {
+	n := name{job, m.Rank, m.Number, m.Manifest}
+	done, err := k.begin(ctx, n, m.Bytes)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		k.mu.Lock()
-		delete(k.coming, n)
-		k.mu.Unlock()
-	}()
+	if done == nil {
+		return k.renew(now, n)
+	}
+	defer done()
 	tree, _, err := k.cfg.Fetch(ctx, n.pin(), m.Manifest, m.Holders, nil)
 	if err == nil && tree.Size() > m.Bytes {
 		err = fmt.Errorf("%w: a checkpoint of %s is announced, and it has %s", jobs.ErrRefused, units.Bytes(m.Bytes), units.Bytes(tree.Size()))
@@ -181,26 +190,57 @@ func (k *Keeper) take(ctx context.Context, now time.Time, from vicinity.ID, aske
 		k.cfg.Store.Discard(n.pin())
 		return err
 	}
-	return k.hold(now, n, kept{Manifest: m.Manifest, Bytes: m.Bytes, From: from})
+	return k.hold(now, n, m.Bytes)
 }
 
-// Hold keeps a checkpoint of a worker of this node, whose blobs are in the store.
-func (k *Keeper) Hold(now time.Time, self vicinity.ID, job jobs.ID, m *wire.Kept) error {
+// begin notes that a checkpoint is being fetched, until done is called; nil = it is here. It waits for whoever
+// fetches it already: who fails must not let go of what another one keeps.
+func (k *Keeper) begin(ctx context.Context, n name, bytes int64) (done func(), err error) {
+	for {
+		k.mu.Lock()
+		other := k.taking[n]
+		if other != nil && k.of[n] == nil {
+			k.mu.Unlock()
+			select {
+			case <-other:
+				continue
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		defer k.mu.Unlock()
+		if k.of[n] != nil {
+			return nil, nil
+		}
+		if err := k.room(bytes); err != nil {
+			return nil, err
+		}
+		over := make(chan struct{})
+		k.taking[n], k.coming = over, k.coming+bytes
+		return func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.coming -= bytes
+			delete(k.taking, n)
+			close(over)
+		}, nil
+	}
+}
+
+// Hold keeps a checkpoint whose blobs are in the store.
+func (k *Keeper) Hold(now time.Time, job jobs.ID, m *wire.Kept) error {
 	k.mu.Lock()
 	err := k.room(m.Bytes)
 	k.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return k.hold(now, name{job, m.Rank, m.Number}, kept{Manifest: m.Manifest, Bytes: m.Bytes, From: self})
+	return k.hold(now, name{job, m.Rank, m.Number, m.Manifest}, m.Bytes)
 }
 
 // room says why there is none for so many bytes more. The caller has the mutex.
 func (k *Keeper) room(more int64) error {
-	limit, have := k.cfg.Limit(), int64(0)
-	for _, bytes := range k.coming {
-		have += bytes
-	}
+	limit, have := k.cfg.Limit(), k.coming
 	for _, e := range k.of {
 		have += e.Bytes
 	}
@@ -214,16 +254,13 @@ func (k *Keeper) room(more int64) error {
 }
 
 // hold makes sure that a checkpoint is here whatever happens to the machine.
-func (k *Keeper) hold(now time.Time, n name, e kept) error {
-	tree, err := transfer.PinManifest(k.cfg.Store, n.pin(), e.Manifest)
+func (k *Keeper) hold(now time.Time, n name, bytes int64) error {
+	tree, err := transfer.PinManifest(k.cfg.Store, n.pin(), n.manifest)
 	if err == nil {
-		err = k.cfg.Store.Sync(append(tree.Chunks(), e.Manifest)...)
+		err = k.cfg.Store.Sync(append(tree.Chunks(), n.manifest)...)
 	}
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(k.path(n)), 0o700)
-	}
-	if err == nil {
-		err = atomicfile.Write(k.path(n), codec.MustMarshal(e))
+		err = k.write(n, codec.MustMarshal(kept{Bytes: bytes}))
 	}
 	if err == nil {
 		err = os.Chtimes(k.path(n), now, now)
@@ -234,69 +271,66 @@ func (k *Keeper) hold(now time.Time, n name, e kept) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e.until = now.Add(wire.KeepLease)
-	k.of[n] = &e
+	k.of[n] = &kept{bytes, now.Add(wire.KeepLease)}
 	return nil
 }
 
-// Renew begins the lease of a checkpoint anew.
-func (k *Keeper) Renew(now time.Time, job jobs.ID, rank, number int) error {
-	n := name{job, rank, number}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	e := k.of[n]
-	if e == nil {
-		return fmt.Errorf("%w: checkpoint %d of rank %d is not here", jobs.ErrNotFound, number, rank)
+// write makes the file of a checkpoint durable, and the name of its directory, which goes with the last file there:
+// perhaps just now.
+func (k *Keeper) write(n name, b []byte) (err error) {
+	for range 2 {
+		if err = os.MkdirAll(filepath.Dir(k.path(n)), 0o700); err == nil {
+			err = atomicfile.Write(k.path(n), b)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	e.until = now.Add(wire.KeepLease)
+	if err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.Sync(k.cfg.Dir), atomicfile.SyncDir(k.cfg.Dir))
+}
+
+// renew begins the lease of a checkpoint anew.
+func (k *Keeper) renew(now time.Time, n name) error {
+	k.mu.Lock()
+	e := k.of[n]
+	if e != nil {
+		e.until = now.Add(wire.KeepLease)
+	}
+	k.mu.Unlock()
+	if e == nil {
+		return fmt.Errorf("%w: checkpoint %d of rank %d is not here", jobs.ErrNotFound, n.number, n.rank)
+	}
 	return os.Chtimes(k.path(n), now, now)
 }
 
-// needed lets go of what is not needed, and renews the leases of what is. Who may say so of a rank is the job's origin,
-// and the node that has asked for the newest checkpoint of it.
-func (k *Keeper) needed(now time.Time, from vicinity.ID, m *wire.Keep) {
-	oldest, newest := map[int]int{}, map[int]int{}
+// needed lets go of what is not needed, and renews the leases of what is.
+func (k *Keeper) needed(now time.Time, m *wire.Keep) {
+	oldest := map[int]int{}
 	for _, r := range m.Needed {
 		oldest[r.Rank] = r.Oldest
 	}
-	names := slices.DeleteFunc(k.names(), func(n name) bool { return n.job != m.Job })
-	for _, n := range names {
-		newest[n.rank] = max(newest[n.rank], n.number)
-	}
-	for _, n := range names {
-		if from != m.Job.Origin() && k.from(name{n.job, n.rank, newest[n.rank]}) != from {
+	for _, n := range k.names() {
+		if n.job != m.Job {
 			continue
 		}
 		number, named := oldest[n.rank]
 		switch {
 		case m.New != nil && n.rank == m.New.Rank && n.number == m.New.Number:
 		case named && n.number >= number:
-			_ = k.Renew(now, n.job, n.rank, n.number) // it went meanwhile, or its file is not the disk's any more: the next start shows
+			_ = k.renew(now, n) // it went meanwhile, or its file is not the disk's any more: the next start shows
 		case named || m.All:
-			k.drop(n)
+			k.drop(n, time.Time{})
 		}
 	}
-}
-
-// from is the node that has asked for a checkpoint.
-func (k *Keeper) from(n name) (id vicinity.ID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := k.of[n]; e != nil {
-		id = e.From
-	}
-	return id
 }
 
 // Expire lets go of what nobody has asked for during a lease.
 func (k *Keeper) Expire(now time.Time) {
 	for _, n := range k.names() {
-		k.mu.Lock()
-		over := k.of[n] != nil && now.After(k.of[n].until)
-		k.mu.Unlock()
-		if over {
-			k.drop(n)
-		}
+		k.drop(n, now)
 	}
 }
 
@@ -312,8 +346,14 @@ func (k *Keeper) names() (list []name) {
 	return list
 }
 
-func (k *Keeper) drop(n name) {
+// drop lets go of a checkpoint; with a time only if its lease is over by then.
+func (k *Keeper) drop(n name, now time.Time) {
 	k.mu.Lock()
+	e := k.of[n]
+	if over := e != nil && (now.IsZero() || now.After(e.until)); !over {
+		k.mu.Unlock()
+		return
+	}
 	delete(k.of, n)
 	k.mu.Unlock()
 	if err := os.Remove(k.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -173,7 +173,7 @@ func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpo
 	keepers, short := s.keepers(ctx, id, w, &c)
 	c.Holders, c.Short = keepers, short
 	m := &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes}
-	if err := s.keeper.Hold(time.Now(), s.Self, id.Job, m); err == nil {
+	if err := s.keeper.Hold(time.Now(), id.Job, m); err == nil {
 		c.Holders = append(slices.Clone(keepers), s.Self)
 	} else if len(keepers) == 0 {
 		c.Short = sanitize.OneLine(fmt.Sprintf("no node keeps it: %s; this one: %v", short, err))
