@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 	"time"
 
@@ -121,6 +122,28 @@ func peerMessages() map[string]golden.Message {
 	}
 }
 
+// checkpointMessages are those over HTTP/2 that tell of checkpoints.
+func checkpointMessages() map[string]golden.Message {
+	ra := jobs.RankAttempt{Rank: 3, Attempt: 2}
+	c := jobs.Checkpoint{Number: 4, Epoch: 300, Dir: "state", Manifest: transfer.HashOf([]byte("state")), Files: 2, Bytes: 71,
+		Holders: []vicinity.ID{jobtest.Node(2), jobtest.Node(3)}, Short: "only 1 of 2 nodes that should keep it are there"}
+	durable := c
+	durable.At = jobtest.Start
+	return map[string]golden.Message{
+		"keep": peerMessage(wire.Keep{Job: wiretest.Job, Needed: []wire.Needed{{Rank: 0, Oldest: 7}, {Rank: 3, Oldest: 2}},
+			New: &wire.Kept{Rank: 3, Number: 4, Manifest: c.Manifest, Bytes: 71, Holders: []vicinity.ID{jobtest.Node(1)}}}),
+		"keep-none": peerMessage(wire.Keep{Job: wiretest.Job, All: true}),
+		"grant-resume": peerMessage(wire.Grant{Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, Key: 1 << 40, Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 2}, ra},
+			Spec: wiretest.GoldenSpec(), Stamp: 0x1234, Resume: []wire.Resume{{Rank: 0, Last: 5}, {Rank: 3, Last: 4, From: &durable}}}),
+		"report-checkpoint": peerMessage(wire.Report{Job: wiretest.Job, Addrs: []string{"10.0.0.8:5444"}, Workers: []wire.WorkerReport{
+			{RankAttempt: ra, State: jobs.WorkerRunning, Checkpoint: &wire.CheckpointReport{Made: &c}},
+			{RankAttempt: jobs.RankAttempt{Rank: 1, Attempt: 2}, State: jobs.WorkerLost, Declined: true, Reason: "no node has given it", Checkpoint: &wire.CheckpointReport{Missing: 3}}}}),
+		"ack-checkpoint": {Bytes: codec.MustMarshal(wire.Ack{Known: true, State: jobs.Running, Workers: []wire.WorkerAck{
+			{RankAttempt: ra, Checkpoint: &wire.CheckpointAck{Known: 4, Oldest: 2}}}}),
+			Decode: func(b []byte) (any, error) { var a wire.Ack; return &a, codec.Unmarshal(b, &a) }},
+	}
+}
+
 // goldenGroups uses most of what groups and links can say.
 func goldenGroups() jobs.Spec {
 	return jobs.Spec{Args: []string{"./prog"}, Min: 4, Max: 4, Slots: 1, Topology: groups.Topology{
@@ -139,5 +162,7 @@ func goldenGroups() jobs.Spec {
 // TestGoldenMessages reads what nodes of earlier versions send.
 func TestGoldenMessages(t *testing.T) {
 	golden.Messages(t, "packets", signedMessages(t))
-	golden.Messages(t, "peer", peerMessages())
+	peers := peerMessages()
+	maps.Copy(peers, checkpointMessages())
+	golden.Messages(t, "peer", peers)
 }
