@@ -49,7 +49,7 @@ func newWard(t *testing.T, near ...int) *ward {
 // again begins another life of the node.
 func (w *ward) again() {
 	w.saver = NewSaver(Around{
-		Self: other, Nearby: func(Worker) ([]vicinity.ID, string) { return w.nearby(), w.short },
+		Self: other, Go: func(f func()) { go f() }, Nearby: func(Worker) ([]vicinity.ID, string) { return w.nearby(), w.short },
 		Label: func(id vicinity.ID) string { return fmt.Sprint("node-", numberOf(id)) },
 		Ask:   w.ask, Begun: func(Worker) int { return w.begun }, Read: w.read, Made: w.report,
 		Number: func(_ Worker, number int) (int, error) { return Number(w.root, number) },
