@@ -31,6 +31,7 @@ type coordinates struct {
 	since     time.Duration // when settled was taken
 	moved     time.Duration // when they were last those of another place
 	doubted   time.Duration // landmarks that were not asked since are asked soon
+	gone      departed
 }
 
 const (
@@ -224,7 +225,7 @@ func sights(all []landmark, seen []bearings, i int) []witness {
 	return list
 }
 
-// bearingsOf returns the last known bearings of a node, or this one's.
+// bearingsOf returns the last known bearings of a node, also of one that has left, or this one's.
 func (c *coordinates) bearingsOf(id ID) bearings {
 	if id == c.cfg.Self {
 		return c.bearings()
@@ -232,7 +233,7 @@ func (c *coordinates) bearingsOf(id ID) bearings {
 	if p := c.peers.known[id]; p != nil {
 		return p.at
 	}
-	return nil
+	return c.gone.at[id]
 }
 
 // learn notes the bearings that a peer had at a time, unless newer ones are

@@ -57,6 +57,7 @@ func (c *Core) Tick(now time.Time) []Packet {
 func (c *Core) Join(now time.Time, id ID) []Packet {
 	c.enter(now)
 	c.where.cameOrWent(id)
+	c.where.gone.remove(id)
 	switch {
 	case !c.member(id):
 	case c.wishes.few():
@@ -73,6 +74,9 @@ func (c *Core) Leave(now time.Time, id ID) []Packet {
 	c.enter(now)
 	c.where.cameOrWent(id)
 	p := c.peers.known[id]
+	if p != nil {
+		c.where.gone.add(id, p.at)
+	}
 	switch {
 	case p == nil:
 	case p.link != nil:

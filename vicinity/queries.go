@@ -122,7 +122,7 @@ func (c *Core) Coordinate(id ID) (Coordinate, bool) { return c.where.of(id) }
 
 // Distance predicts the round trip between two nodes. It is the measured one
 // if one of them is this node or a landmark. It is false if the place of one
-// of them is not known.
+// of them is not known: that of one of the latest that have left still is.
 func (c *Core) Distance(a, b ID) (time.Duration, bool) { return c.where.distance(a, b) }
 
 // Bearings returns where this node is, for messages of another protocol: who
