@@ -128,6 +128,27 @@ func (f *Frontier) Silent(now time.Time, horizon time.Duration, measured func(vi
 	return list
 }
 
+// Besides returns those of some nodes that have been sent no copy and have not answered: the origin sends
+// them one that goes no further, however far they are, as they matter to it for another reason.
+func (f *Frontier) Besides(now time.Time, nodes []vicinity.Measured) (list []Reach) {
+	if f.seen == nil || !now.Before(f.until) {
+		return nil
+	}
+	for _, m := range nodes {
+		if f.seen[m.ID] || f.asked[m.ID].times > 0 {
+			continue
+		}
+		f.asked[m.ID] = sendings{1, now}
+		if f.direct != nil {
+			f.direct.await(now, m)
+		}
+		f.cost.Messages++
+		f.sent = now
+		list = append(list, Reach{Node: m.ID, RTT: m.RTT, Hops: 1, Last: true})
+	}
+	return list
+}
+
 // Unanswered lists the nodes that were sent a copy by this node itself and have not answered.
 func (f *Frontier) Unanswered() []vicinity.ID { return slices.Sorted(maps.Keys(f.asked)) }
 

@@ -272,3 +272,34 @@ func TestFrontierPerseveresForASecond(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that matter for another reason than their distance are sent a copy each, once, and none goes on from there.
+func TestSomeAreAskedBesides(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		var f Frontier
+		known := []vicinity.Measured{{ID: node(1), RTT: time.Millisecond}, {ID: node(2), RTT: 20 * time.Millisecond}, {ID: node(3), RTT: 30 * time.Millisecond}}
+		if f.Besides(begin, known) != nil {
+			t.Fatal("nodes are asked of whom there is no flood")
+		}
+		f.Begin(Flood{Copies: 1, until: begin.Add(time.Minute), to: []vicinity.ID{node(1)}}, begin)
+		if direct { // which begins with nobody
+			f.Begin(Flood{Copies: 1, until: begin.Add(time.Minute)}, begin)
+			f.Direct(known)
+			f.Answered(begin, Reach{Node: node(1), Hops: 1})
+		}
+		f.Answered(begin, Reach{Node: node(2), Hops: 1})
+		list := f.Besides(begin, known)
+		if len(list) != 1 || list[0].Node != node(3) || !list[0].Last || list[0].Hops != 1 {
+			t.Fatalf("direct %v: asks %+v besides, want node 3", direct, list)
+		}
+		if again := f.Besides(begin, known); again != nil || f.Cost().Messages != 2 {
+			t.Errorf("direct %v: asks %+v once more; %d messages", direct, again, f.Cost().Messages)
+		}
+		if direct && f.Ask(begin, time.Hour, 9, func(vicinity.ID) int { return 0 }) != nil {
+			t.Error("asks the same nodes for their distance, too")
+		}
+		if late := f.Besides(begin.Add(time.Minute), []vicinity.Measured{{ID: node(4)}}); late != nil {
+			t.Errorf("direct %v: asks %+v when the flood is over", direct, late)
+		}
+	}
+}
