@@ -216,6 +216,11 @@ func (s *Spec) RestartsOf(ranks []RankAttempt) string {
 	return what
 }
 
+// Replaces reports whether a rank that is lost gets another node while others go on.
+func (s *Spec) Replaces() bool {
+	return !s.FixedSize() || slices.ContainsFunc(s.Groups, func(g groups.Group) bool { return g.Restart == groups.RestartRank })
+}
+
 // Rigid reports whether the job is all or nothing (design: a gang), and starts again as a whole.
 func (s *Spec) Rigid() bool {
 	return s.FixedSize() && !slices.ContainsFunc(s.Groups, func(g groups.Group) bool {

@@ -163,6 +163,9 @@ func (p *lifecycle) tally() jobs.Tally {
 func (p *lifecycle) Demand() search.Demand {
 	d := search.Demand{Wanted: p.Rec.Wanted(), Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
+	if d.Wanted > 0 && !p.Rec.Started.IsZero() {
+		d.Lost = p.Rec.Ranks.LostAt(p.Rec.WantedRanks(d.Wanted))
+	}
 	if d.Wanted > 0 && p.Rec.Spec.JointChoice() {
 		d.Nodes, d.Groups = p.Rec.Nodes(), p.groupsWanted()
 	}

@@ -92,13 +92,14 @@ type Rank struct {
 	Retried   string // why a new attempt was, or is, needed
 	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
 	Saved
-	Resumed int // the number of the checkpoint that the attempt began with; 0 = none
+	Former  vicinity.ID // where it was lost, until it has started elsewhere; "" = nowhere
+	Resumed int         // the number of the checkpoint that the attempt began with; 0 = none
 }
 
 // fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
 // the rank, and nothing of the attempt but its number.
 func (k *Rank) fresh() Rank {
-	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved}
+	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved, Former: k.Former}
 }
 
 // grant begins an attempt.
@@ -204,7 +205,7 @@ func (r *Record) Apply(ev Event) {
 			r.Started = ev.At
 		}
 		r.Worst = ev.Worst
-		r.each(ev.Ranks, func(k *Rank) { k.State, k.Port = jobs.WorkerRunning, 0 })
+		r.each(ev.Ranks, func(k *Rank) { k.State, k.Port, k.Former = jobs.WorkerRunning, 0, "" })
 		for i, port := range ev.Ports[:min(len(ev.Ports), len(ev.Ranks))] {
 			r.each(ev.Ranks[i:i+1], func(k *Rank) { k.Port = port })
 		}

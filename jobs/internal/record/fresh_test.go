@@ -14,7 +14,7 @@ import (
 
 // survives has each field of a Rank, and whether it is the rank's, and not its attempt's.
 var survives = map[string]bool{
-	"Attempt": true, "Retries": true, "Retried": true, "GivenBack": true, "Saved": true,
+	"Attempt": true, "Retries": true, "Retried": true, "GivenBack": true, "Saved": true, "Former": true,
 	"Node": false, "Name": false, "RTT": false, "State": false, "Exit": false, "Wrote": false, "Output": false, "Collected": false, "Port": false, "Resumed": false,
 }
 
@@ -22,7 +22,7 @@ var survives = map[string]bool{
 func fullRank() Rank {
 	return Rank{Attempt: 3, Node: jobtest.Node(1), Name: "first", RTT: time.Second, State: jobs.WorkerReady, Exit: &work.Exit{},
 		Wrote: &wire.Written{}, Output: &jobs.RankOutput{}, Collected: true, Port: 4000, Retries: 2, Retried: "it failed", GivenBack: true,
-		Saved: Saved{Last: 7}, Resumed: 6}
+		Saved: Saved{Last: 7}, Resumed: 6, Former: jobtest.Node(5)}
 }
 
 func TestWhatIsLeftOfAnAttempt(t *testing.T) {
@@ -72,7 +72,7 @@ func TestEventsKeepWhatIsTheRanks(t *testing.T) {
 			c.event.Ranks[0].Attempt = 4
 		}
 		r.Apply(c.event)
-		want := Rank{Attempt: 3, State: jobs.WorkerWanted, Retries: 2, Retried: "it failed", GivenBack: true, Saved: Saved{Last: 7}}
+		want := Rank{Attempt: 3, State: jobs.WorkerWanted, Retries: 2, Retried: "it failed", GivenBack: true, Saved: Saved{Last: 7}, Former: jobtest.Node(5)}
 		c.want(&want)
 		if !reflect.DeepEqual(r.Ranks[1], want) {
 			t.Errorf("%s: %+v, want %+v", c.event.Kind, r.Ranks[1], want)

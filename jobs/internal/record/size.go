@@ -6,6 +6,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
+	"zorilla/vicinity"
 )
 
 // How many workers a malleable job has, and which. Whoever asks for fewer gives ranks
@@ -51,7 +52,7 @@ func (k *Rank) lose(why string) {
 		*k = k.fresh()
 		return
 	}
-	k.State, k.Retried = jobs.WorkerLost, why
+	k.State, k.Retried, k.Former = jobs.WorkerLost, why, k.Node
 }
 
 // again reports whether a rank that was granted before needs another node.
@@ -123,4 +124,15 @@ type Together struct {
 type Sizing struct {
 	Size  int   `json:"size,omitempty"`  // of Resized
 	Sizes []int `json:"sizes,omitempty"` // of Granted: ranks of each group
+}
+
+// LostAt returns where each of some ranks was lost, in their order, "" of one that was not; it ends with the last
+// one that was.
+func (l RankList) LostAt(ranks []int) (nodes []vicinity.ID) {
+	for i, rank := range ranks {
+		if from := l[rank].Former; from != "" {
+			nodes = append(append(nodes, make([]vicinity.ID, i-len(nodes))...), from)
+		}
+	}
+	return nodes
 }

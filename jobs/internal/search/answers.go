@@ -174,6 +174,20 @@ func (s *nodeAnswers) roundTrip(id vicinity.ID) time.Duration {
 	return max(0, time.Duration(s.Answers[id].RTT))
 }
 
+// known returns the round trips to other nodes: to those near by as they were measured, to others as their answers
+// said. Those that the job keeps away from are left out.
+func (s *nodeAnswers) known(now time.Time, self vicinity.ID, near []vicinity.Measured) map[vicinity.ID]time.Duration {
+	list := map[vicinity.ID]time.Duration{}
+	for id := range s.Answers {
+		list[id] = s.roundTrip(id)
+	}
+	for _, m := range near {
+		list[m.ID] = m.RTT
+	}
+	maps.DeleteFunc(list, func(id vicinity.ID, _ time.Duration) bool { return id == self || now.Before(s.avoid[id].until) })
+	return list
+}
+
 // recalled lets go of the offers that a job that goes before wants, and lists them.
 func (s *nodeAnswers) recalled(now time.Time) []Returned {
 	workers := map[vicinity.ID]int{}

@@ -50,15 +50,25 @@ func (s *Search) allocate(now time.Time, list []Demand, n *Next) (left []Demand)
 
 // choose returns what a demand could get of the offers that stand, and takes it out of the plan.
 func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offer) (*choice, error) {
+	near := newNearness(d.Lost, offers, s.estimate)
 	if d.Groups != nil {
-		return (&grouping{Search: s}).arrange(d, offers)
+		return (&grouping{Search: s, near: near}).arrange(d, offers)
 	}
-	got := plan.Allocate(s.wish(offers, d))
-	if got.Err != nil {
-		return nil, got.Err
+	c := &choice{demand: d, offers: offers, near: near}
+	if near != nil { // a job alone has lost ranks: nobody comes after it
+		var err error
+		if c.assign, err = near.replace(s.wish(offers, d), offers, s.timed(s.spec, offers), s.spec.JointChoice()); err != nil {
+			return nil, err
+		}
+	} else {
+		got := plan.Allocate(s.wish(offers, d))
+		if got.Err != nil {
+			return nil, got.Err
+		}
+		c.assign = got.Offers
 	}
-	c := &choice{demand: d, offers: offers, assign: got.Offers, worst: farthest(offers, got.Offers)}
-	c.any = s.spreading(d) || s.comparing(got.Offers, offers)
+	c.worst = farthest(offers, c.assign)
+	c.any = s.spreading(d) || near == nil && s.comparing(c.assign, offers)
 	return c, nil
 }
 
@@ -74,9 +84,17 @@ func (s *Search) wish(offers []placement.Offer, d *Demand) placement.Demand {
 // whether it has taken it.
 func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 	since, wait, horizon := s.lastAsked(), min(2*c.worst, MaxNearerWait), time.Duration(0)
+	if at, more := s.beside.better(now, s.FloodedAt, s.sent, s.reached, c.near, c.nodes()); now.Before(at) {
+		n.Extend = append(n.Extend, s.frontier.Besides(now, more)...)
+		if s.wait(at); len(c.assign) == c.demand.Wanted && !s.spec.JointChoice() { // nobody else would be better
+			s.horizon = 0
+		}
+		return false
+	}
 	switch {
 	case len(c.assign) < c.demand.Wanted && !c.any && !s.spec.JointChoice(): // it begins with these, while the flood goes on
 		since, horizon = s.FloodedAt, anywhere
+	case c.near != nil && !c.any && !s.spec.JointChoice(): // who is nearer to this node is not better
 	case s.looksOn(now, c, n):
 		return false
 	}
@@ -95,7 +113,7 @@ func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 	if s.spec.Pairwise() && s.measuresPairs(now, c, n) {
 		return false
 	}
-	if s.own == asked || s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, c.offers, c.assign) {
+	if s.own == asked || c.near == nil && s.ownAt.Before(now) && s.ownCounts(s.spec) && elsewhere(s.id, c.offers, c.assign) {
 		s.askOwn(now, c.demand, n) // nobody is nearer, and it may have room that it has not reported
 		s.wait(now.Add(time.Millisecond))
 		return false

@@ -101,6 +101,12 @@ func (s *distances) Between(a, b vicinity.ID) (rtt time.Duration, sure bool) {
 	return min(s.far(a)+s.far(b), jobs.MaxApart), false
 }
 
+// estimate is Between where it does not matter whether it was measured.
+func (s *distances) estimate(a, b vicinity.ID) time.Duration {
+	rtt, _ := s.Between(a, b)
+	return rtt
+}
+
 // unsurePair is two nodes between which the round trip is estimated.
 type unsurePair struct {
 	pair

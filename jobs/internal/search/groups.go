@@ -21,6 +21,7 @@ import (
 // grouping is the offers as the allocator sees them.
 type grouping struct {
 	*Search
+	near    *nearness     // to where ranks were lost; nil = none were
 	nodes   []vicinity.ID // those that offer first, in the order of the offers, then others that the job has
 	hoping  bool          // round trips that are not measured count as the shortest that they may be
 	guessed bool          // some of them did
@@ -42,7 +43,7 @@ func (g *grouping) arrange(d *Demand, offers []placement.Offer) (c *choice, err 
 	if r.Verdict != topology.Found {
 		return nil, why
 	}
-	c = &choice{demand: d, offers: offers, sizes: make([]int, len(d.Groups.Most))}
+	c = &choice{demand: d, offers: offers, near: g.near, sizes: make([]int, len(d.Groups.Most))}
 	for group := range c.sizes {
 		for i := range offers {
 			n := r.Counts[i][group]
@@ -138,6 +139,9 @@ func (g *grouping) addOffers(d *Demand, offers []placement.Offer) {
 		hold, host := g.Offers[id].hold, g.host(id, d)
 		host.Free = topology.Amounts{int64(hold.room.Slots), hold.room.Memory, hold.room.Disk, int64(hold.room.GPUs)}
 		host.Workers, host.Near, host.Fits = o.Workers, o.RTT, groupsOf(hold.fits, kindOf)
+		if g.near != nil {
+			host.Near = g.near.least(id)
+		}
 		g.add(id, host)
 	}
 	g.addOthers(d)

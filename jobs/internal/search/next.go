@@ -21,6 +21,7 @@ type Demand struct {
 	Placed bool          // nodes work for the job
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.JointChoice
 	Groups *Groups       // of a job with groups; nil = all workers are alike
+	Lost   losses        // where each of the wanted workers was lost, "" of one that was not; it may be shorter
 	behind int           // workers that the demands after it want
 }
 

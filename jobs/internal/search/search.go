@@ -28,6 +28,7 @@ type Search struct {
 	taught bool // the answers are those that a shared search got, see Learn
 
 	group      group
+	beside     beside
 	measuredAt time.Time // of the latest requests to measure nodes since then; zero = none
 	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
 	refloodAt  time.Time // the nodes of the last round are asked again; zero = they are not
@@ -95,6 +96,10 @@ func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 	s.expire(now)
 	list = demands(list)
 	if s.over = len(list) == 0; !s.over {
+		if lost := list[0].Lost; len(lost) > 0 && s.adaptive && s.sent > 0 && s.sent == s.number()-1 {
+			known := s.known(now, s.id, s.Near(anywhere, maxDirect))
+			n.Extend = s.frontier.Besides(now, s.beside.begin(now, s.sent, lost, known, s.estimate))
+		}
 		list = s.allocate(now, list, &n)
 	}
 	var d Demand
@@ -160,7 +165,7 @@ func (s *Search) Outlook(d Demand) Outlook {
 // reachOut looks for more offers than there are.
 func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
 	if radius, due := s.schedule.Next(now); due {
-		if s.ownFirst() {
+		if s.ownFirst() && len(d.Lost) == 0 {
 			s.askOwn(now, d, n)
 			return
 		}
