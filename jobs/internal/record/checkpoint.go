@@ -46,12 +46,15 @@ func resumed(l *Lineup, rank int) int {
 }
 
 // together lists the ranks that start again with one, itself included: they begin with checkpoints of
-// the same epoch.
+// the same epoch. Ranks that can also start again without the others, of a job that does so as a whole, have
+// epochs of their own.
 func together(l *Lineup, rank int) (ranks []int) {
 	switch l.Spec.Restarts(rank) {
 	case groups.RestartJob:
 		for i := range l.Ranks {
-			ranks = append(ranks, i)
+			if l.Spec.Restarts(i) == groups.RestartJob {
+				ranks = append(ranks, i)
+			}
 		}
 	case groups.RestartGroup:
 		group, _ := l.Spec.GroupOf(rank)
@@ -146,23 +149,26 @@ func Keeping(l *Lineup, rank int, c jobs.Checkpoint) []jobs.Checkpoint {
 	} else if len(c.Holders) > 1 {
 		list = list[len(list)-1:]
 	}
-	return list[max(0, len(list)-jobs.MaxCheckpoints):]
+	for n := len(list); n > jobs.MaxCheckpoints; n-- {
+		list = slices.Delete(list, n-2, n-1) // the oldest is the one that all have, and others come to the next ones first
+	}
+	return list
 }
 
-// Outdated returns which checkpoints of a rank stay when it and others start again together: none of
-// an epoch that one of them lacks, since it will be made again, and none at all if the numbers of ranks
-// may be other ones then.
-func Outdated(l *Lineup, rank int) (stay []jobs.Checkpoint, changed bool) {
+// Outdated returns which checkpoints of a rank stay when it and others start again together, perhaps with all
+// of the job: none of an epoch that one of them lacks, since it will be made again, and none at all if the
+// numbers of ranks may be other ones then.
+func Outdated(l *Lineup, rank int, whole bool) (stay []jobs.Checkpoint, changed bool) {
 	list := l.Ranks[rank].Checkpoints
 	if len(list) == 0 {
 		return nil, false
 	}
+	if whole && l.wish != nil && slices.ContainsFunc(l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {
+		return nil, true
+	}
 	ranks := together(l, rank)
 	if len(ranks) == 1 || ofAll(l, ranks) != nil {
 		return nil, false
-	}
-	if l.wish != nil && slices.ContainsFunc(l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {
-		return nil, true
 	}
 	epoch := common(l, ranks)
 	stay = slices.DeleteFunc(slices.Clone(list), func(c jobs.Checkpoint) bool { return c.Epoch > epoch })

@@ -70,7 +70,7 @@ func TestARankAloneGoesOnFromItsNewestCheckpoint(t *testing.T) {
 		if c := Resume(&r.Lineup, 0); c == nil || c.Number != step.made.Number {
 			t.Errorf("after %d it goes on from %+v", step.made.Number, c)
 		}
-		if _, changed := Outdated(&r.Lineup, 0); changed {
+		if _, changed := Outdated(&r.Lineup, 0, true); changed {
 			t.Errorf("after %d something is outdated", step.made.Number)
 		}
 	}
@@ -111,7 +111,7 @@ func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
 	}
 	// They start again from 20: what rank 0 made later is made again.
 	for rank := range 3 {
-		stay, changed := Outdated(&r.Lineup, rank)
+		stay, changed := Outdated(&r.Lineup, rank, true)
 		if changed != (rank == 0) {
 			t.Errorf("rank %d: outdated: %v", rank, changed)
 		}
@@ -125,7 +125,7 @@ func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
 			t.Errorf("one has none left, and rank %d goes on from %+v", rank, c)
 		}
 	}
-	if stay, changed := Outdated(&r.Lineup, 2); !changed || len(stay) > 0 {
+	if stay, changed := Outdated(&r.Lineup, 2, true); !changed || len(stay) > 0 {
 		t.Errorf("one has none left, and rank 2 keeps %v (%v)", stay, changed)
 	}
 }
@@ -144,12 +144,56 @@ func TestRanksOfAGroupGoOnTogether(t *testing.T) {
 	}
 }
 
+// Ranks that can start again without the others have epochs of their own: they keep only their newest checkpoint.
+func TestRanksThatStartAloneDoNotHoldBackTheJob(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 3, Max: 3, Topology: groups.Topology{Groups: []groups.Group{
+		{Name: "a", Min: 2, Max: 2}, {Name: "b", Min: 1, Max: 1, Restart: groups.RestartRank}}}})
+	r.make(t, 0, saved(1, 5, 2))
+	r.make(t, 1, saved(1, 5, 2))
+	r.make(t, 2, saved(1, 7, 2))
+	for rank, epoch := range []int64{5, 5, 7} {
+		if c := Resume(&r.Lineup, rank); c == nil || c.Epoch != epoch {
+			t.Errorf("rank %d goes on from %+v", rank, c)
+		}
+	}
+}
+
+// When all of a job starts again that has groups of a range of sizes, rank numbers may be those of other groups.
+func TestCheckpointsGoWithTheSizesOfGroups(t *testing.T) {
+	r := recordOf(jobs.Spec{Min: 3, Max: 4, Topology: groups.Topology{Groups: []groups.Group{
+		{Name: "a", Min: 1, Max: 2, Restart: groups.RestartRank}, {Name: "b", Min: 2, Max: 2, Restart: groups.RestartGroup}}}})
+	r.Apply(Event{Kind: Granted, At: jobtest.Start, Node: jobtest.Node(1), Sizing: Sizing{Sizes: []int{1, 2}},
+		Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 2}, {Rank: 1, Attempt: 2}, {Rank: 2, Attempt: 2}}})
+	for rank := range 3 {
+		r.make(t, rank, saved(1, 5, 2))
+		if _, changed := Outdated(&r.Lineup, rank, false); changed && rank != 1 { // the other of its group has none yet
+			t.Errorf("its group starts again, and rank %d loses its checkpoint", rank)
+		}
+		r.make(t, rank, saved(2, 5, 2))
+	}
+	for rank := range 3 {
+		if stay, changed := Outdated(&r.Lineup, rank, true); !changed || len(stay) > 0 {
+			t.Errorf("rank %d keeps %v", rank, stay)
+		}
+	}
+}
+
 func TestCheckpointsOfARankAreBounded(t *testing.T) {
 	r := recordOf(jobs.Spec{Min: 2, Max: 2})
 	for n := range 2 * jobs.MaxCheckpoints {
 		r.make(t, 0, saved(n+1, int64(n+1), 3))
 	}
-	if got := numbers(r.Ranks[0].Checkpoints); len(got) != jobs.MaxCheckpoints || got[0] != jobs.MaxCheckpoints+1 {
+	if got := numbers(r.Ranks[0].Checkpoints); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6, 7, 16}) || r.Ranks[0].Last != 16 {
+		t.Errorf("it keeps %v, the last is %d", got, r.Ranks[0].Last)
+	}
+	for n := range 5 { // the other one comes after it
+		r.make(t, 1, saved(n+1, int64(n+1), 3))
+		r.make(t, 0, saved(n+17, int64(n+17), 3))
+		if c := Resume(&r.Lineup, 0); c == nil || c.Number != n+1 {
+			t.Errorf("both have %d, and it goes on from %+v", n+1, c)
+		}
+	}
+	if got := numbers(r.Ranks[0].Checkpoints); !slices.Equal(got, []int{5, 6, 7, 17, 18, 19, 20, 21}) {
 		t.Errorf("it keeps %v", got)
 	}
 	bad := SavedNow(&r.Lineup, jobtest.Start, 0, make([]jobs.Checkpoint, 1))
