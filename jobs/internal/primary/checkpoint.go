@@ -59,7 +59,8 @@ func (k *keepers) save(l *ledger, now time.Time, rank int, list []jobs.Checkpoin
 		delete(left, id)
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		l.Do(DoKeep{id, needed(&l.Rec, id)})
+		m, _ := needed(&l.Rec, id)
+		l.Do(DoKeep{id, m})
 	}
 }
 
@@ -86,10 +87,10 @@ func (k *keepers) missing(l *ledger, now time.Time, rank, number int) {
 }
 
 // outdate drops checkpoints of ranks that start again together which are newer than what they
-// begin with.
-func (k *keepers) outdate(l *ledger, now time.Time, ranks []jobs.RankAttempt) {
+// begin with; whole: these are all ranks of the job.
+func (k *keepers) outdate(l *ledger, now time.Time, ranks []jobs.RankAttempt, whole bool) {
 	for _, ra := range ranks {
-		if stay, changed := record.Outdated(&l.Rec.Lineup, ra.Rank); changed {
+		if stay, changed := record.Outdated(&l.Rec.Lineup, ra.Rank, whole); changed {
 			k.save(l, now, ra.Rank, stay)
 		}
 	}
@@ -122,16 +123,21 @@ func checkpointAck(k *record.Rank, told *wire.CheckpointReport) *wire.Checkpoint
 	return a
 }
 
-// needed lists what a node is to keep.
-func needed(r *record.Record, id vicinity.ID) wire.Keep {
-	m := wire.Keep{Job: r.ID, All: true}
+// needed lists what a node is to keep, and whether that is anything that the job has. What has not been heard of
+// here stays there: it may be what its rank begins with by the time that the node hears this.
+func needed(r *record.Record, id vicinity.ID) (m wire.Keep, has bool) {
+	m.Job = r.ID
 	for i := range r.Ranks {
-		list := r.Ranks[i].Checkpoints
-		if slices.ContainsFunc(list, func(c jobs.Checkpoint) bool { return slices.Contains(c.Holders, id) }) {
-			m.Needed = append(m.Needed, wire.Needed{Rank: i, Oldest: list[0].Number})
+		k := &r.Ranks[i]
+		switch {
+		case k.Last == 0:
+		case slices.ContainsFunc(k.Checkpoints, func(c jobs.Checkpoint) bool { return slices.Contains(c.Holders, id) }):
+			m.Needed, has = append(m.Needed, wire.Needed{Rank: i, Oldest: k.Checkpoints[0].Number}), true
+		default:
+			m.Needed = append(m.Needed, wire.Needed{Rank: i, Oldest: k.Last + 1})
 		}
 	}
-	return m
+	return m, has
 }
 
 // tell tells all keepers, now and then, what is needed.
@@ -141,9 +147,11 @@ func (k *keepers) tell(l *ledger, now time.Time) {
 	}
 	k.renew = now.Add(wire.RenewKeep)
 	for _, id := range slices.Sorted(maps.Keys(k.of)) {
-		m := needed(&l.Rec, id)
-		l.Do(DoKeep{id, m})
-		if len(m.Needed) == 0 {
+		m, has := needed(&l.Rec, id)
+		if len(m.Needed) > 0 { // else its ranks are not among those of smaller groups
+			l.Do(DoKeep{id, m})
+		}
+		if !has {
 			delete(k.of, id)
 		}
 	}

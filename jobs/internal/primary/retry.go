@@ -95,7 +95,7 @@ func (p *lifecycle) regroup(now time.Time, kind record.Kind, ranks []jobs.RankAt
 		names = append(names, p.Rec.Spec.Groups[g].Name)
 	}
 	slices.Sort(names)
-	p.keepers.outdate(&p.ledger, now, all)
+	p.keepers.outdate(&p.ledger, now, all, false)
 	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: fmt.Sprintf("%s: all of group %s", why, strings.Join(slices.Compact(names), ", "))})
 	p.release(stop, false)
 	p.Search.Again(now)
@@ -126,7 +126,7 @@ func (p *lifecycle) startOver(now time.Time, kind record.Kind, why string) {
 	for i := range p.Rec.Ranks {
 		all = append(all, jobs.RankAttempt{Rank: i, Attempt: p.Rec.Ranks[i].Attempt})
 	}
-	p.keepers.outdate(&p.ledger, now, all)
+	p.keepers.outdate(&p.ledger, now, all, true)
 	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: why})
 	p.Search.Again(now)
 	p.letGo(all)

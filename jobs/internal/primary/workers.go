@@ -144,7 +144,7 @@ func (p *Primary) couldNot(now time.Time, from vicinity.ID, w wire.WorkerReport)
 	if k.State == jobs.WorkerEnded && k.Collected {
 		return // its node died while it removed what it does not need any more
 	}
-	if w.Checkpoint != nil && w.Checkpoint.Missing > 0 && k.State == jobs.WorkerPreparing {
+	if w.Checkpoint != nil && w.Checkpoint.Missing > 0 && k.State == jobs.WorkerPreparing && !p.Rec.Closing() {
 		// The node is as good as before: what the rank begins with is chosen anew.
 		p.beginAnew(now, []jobs.RankAttempt{w.RankAttempt}, fmt.Sprintf("%s: %s", p.Rec.Spec.Who(w.Rank), w.Reason))
 		return

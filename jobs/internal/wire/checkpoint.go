@@ -47,7 +47,7 @@ type (
 		// Needed are ranks of whose checkpoints those with smaller numbers are not needed.
 		// What is, is kept for another KeepLease.
 		Needed []Needed `json:"needed,omitempty"`
-		// All, from the origin alone: nothing of other ranks is needed.
+		// All, from the origin alone, when the job has ended: nothing of other ranks is needed.
 		All bool `json:"all,omitempty"`
 	}
 
