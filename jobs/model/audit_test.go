@@ -29,6 +29,7 @@ type Audit struct {
 	read map[vicinity.ID]int // entries of journals
 	disk *disk               // of the node whose journal is being read
 	ownSlots
+	checkpointing
 	apart func(a, b vicinity.ID) time.Duration // the true round trip between two nodes; nil = links are not looked at
 	stale int                                  // events of the job before a report of superseded workers; -1 = it is none
 }
@@ -52,6 +53,7 @@ type story struct {
 	final    jobs.State
 	size     int // the most workers that it may have
 	lineup
+	recalled
 }
 
 // chapter is what it says of a rank.
@@ -73,7 +75,7 @@ func (c *chapter) serves() bool {
 }
 
 func NewAudit() *Audit {
-	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots()}
+	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots(), checkpointing: newCheckpointing()}
 }
 
 // Accepted reports whether a journal has a job.
@@ -88,6 +90,7 @@ func (a *Audit) Fail(about jobs.ID, format string, args ...any) {
 // Look checks a node that has just done something.
 func (a *Audit) Look(now time.Time, m *Model) {
 	a.follow(m.cfg.Self.ID, &m.disk)
+	a.followSaved(m.cfg.Self.ID, &m.disk)
 	a.slots(now, m)
 	a.own(now, m)
 	for _, k := range m.disk.workers {
@@ -156,6 +159,7 @@ func (a *Audit) process(node vicinity.ID, k *worker) {
 // Killed notes what ends with a node's life.
 func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
 	a.follow(node, &left.disk)
+	a.followSaved(node, &left.disk)
 	a.forgetOwn(node)
 	for _, k := range left.disk.workers { // one may have ended while no node looked
 		if !k.failed {
@@ -198,7 +202,10 @@ func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 	if ev.Kind == record.Resized {
 		return s.readSize(ev)
 	}
-	if text := cmp.Or(s.readSizes(ev), s.readGroups(ev)); text != "" {
+	if ev.Kind == record.Checkpointed {
+		return s.readSaved(a, job, ev)
+	}
+	if text := cmp.Or(s.readSizes(ev), s.readGroups(ev), s.readRestart(a, ev)); text != "" {
 		return text
 	}
 	if ev.Kind == record.Started && s.spec.FixedSize() {
@@ -279,7 +286,8 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		}
 	case record.Declined:
 		switch r := a.runs[participant.WorkerID{Job: job, RankAttempt: ra}]; {
-		case !s.alone(ev, ra):
+		case !s.alone(ev, ra), was == record.Granted && s.lacks[ra]:
+		case was == record.Lost && len(ev.Ranks) > 1: // together with one of a group that starts again
 		case was != record.Started:
 			return "the rank was not started: " + string(was)
 		case r != nil:

@@ -33,6 +33,10 @@ func (m Message) Describe() string {
 			return describeReport(r) + fmt.Sprintf(" [#%d]", b.number)
 		case *wire.Measure:
 			return fmt.Sprintf("asks for round trips to %d nodes [#%d]", len(r.Nodes), b.number)
+		case *wire.Keep:
+			return describeKeep(r) + fmt.Sprintf(" [#%d]", b.number)
+		case wants:
+			return fmt.Sprintf("wants checkpoint %d of rank %d [#%d]", r.number, r.rank, b.number)
 		case fetch:
 			return fmt.Sprintf("fetches files of %s [#%d]", named([]jobs.RankAttempt{r.RankAttempt}), b.number)
 		}
@@ -41,6 +45,20 @@ func (m Message) Describe() string {
 		return fmt.Sprintf("answers %s [#%d]", describeReply(&b), b.number)
 	}
 	return fmt.Sprintf("sends %T", m.body)
+}
+
+func describeKeep(k *wire.Keep) string {
+	text := "tells what is needed:"
+	if k.New != nil {
+		text = fmt.Sprintf("wants checkpoint %d of rank %d kept;", k.New.Number, k.New.Rank)
+	}
+	for _, n := range k.Needed {
+		text += fmt.Sprintf(" rank %d from %d", n.Rank, n.Oldest)
+	}
+	if k.All {
+		text += " nothing else"
+	}
+	return text
 }
 
 func describePacket(p *wire.Packet) string {

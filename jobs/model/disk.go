@@ -20,6 +20,7 @@ type disk struct {
 	jobs    []jobs.ID // that were submitted here, in that order
 	workers []*worker
 	outputs map[jobs.ID]map[jobs.RankAttempt]*output // of jobs that were submitted here
+	keeping
 }
 
 // entry is one event in the journal of a Model.
@@ -50,6 +51,9 @@ type worker struct {
 	told   int64                    // epoch of the table that it knows
 	files  bool                     // its output files are stored
 
+	numbered int   // the number of its newest checkpoint
+	epoch    int64 // of its state
+
 	// Of the process:
 	began  time.Time
 	ends   time.Time // by itself, or as it was told; zero = not so far
@@ -60,7 +64,9 @@ type worker struct {
 	failed bool // with its machine
 }
 
-func newModelDisk() disk { return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}} }
+func newModelDisk() disk {
+	return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}, keeping: keeping{kept: map[keptName]time.Time{}}}
+}
 
 func (d *disk) worker(id participant.WorkerID) *worker {
 	i := slices.IndexFunc(d.workers, func(k *worker) bool { return k.WorkerID == id })

@@ -65,6 +65,7 @@ type Fate struct {
 	Code    int           // that it ends with then
 	Stop    time.Duration // that it takes to end when it is told to
 	Output  int           // bytes that it writes, evenly while it runs; see OutputByte
+	Saves   time.Duration // between its checkpoints; 0 = it makes none
 }
 
 // Model is a node for simulators and model checkers: the very core that a Service
@@ -86,7 +87,8 @@ type Model struct {
 	follows   []*followed
 	following map[participant.WorkerID]bool // processes whose end the core is to be told of
 	number    uint64                        // of the last request
-	frozen    []participant.Effect          // what waits for the disk
+	savings   savings
+	frozen    []participant.Effect // what waits for the disk
 	out       Actions
 }
 
@@ -145,6 +147,7 @@ func New(cfg Config) *Model {
 		cfg.Speed = func(vicinity.ID) (none vicinity.Speed) { return none }
 	}
 	m := &Model{cfg: cfg, disk: newModelDisk(), following: map[participant.WorkerID]bool{}}
+	m.savings = savings{m: m, of: map[participant.WorkerID]*saver{}}
 	m.core = core.New(cfg.Self, around{m}, cfg.Rand, participant.OrphanLimit)
 	m.core.Claims.Used.Slots = cfg.Busy
 	return m
@@ -270,6 +273,8 @@ func (m *Model) perform(now time.Time, a core.Action) {
 		m.ask(now, e.To, a.Job, knock{}, a, e.Within)
 	case primary.DoRelease:
 		m.send(e.To, Request, e.Release.Job, &e.Release, request{body: &e.Release})
+	case primary.DoKeep:
+		m.send(e.To, Request, a.Job, &e.Keep, request{body: &e.Keep})
 	case primary.DoCollect:
 		m.ask(now, e.From, a.Job, fetch{a.Job, jobs.RankAttempt{Rank: e.Output.Rank, Attempt: e.Output.Attempt}}, a, wire.ReportTimeout)
 	case primary.DoMeasure:

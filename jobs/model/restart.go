@@ -32,8 +32,12 @@ func (r *Remains) Shift(d time.Duration) {
 // more. What was on its way to the disk may have got there. If the machine fails
 // with it, the workers are gone, and perhaps what was not durable.
 func (m *Model) Kill(now time.Time, machine bool) Remains {
-	for _, w := range m.writing[:m.cfg.Rand.IntN(len(m.writing)+1)] {
+	durable := m.cfg.Rand.IntN(len(m.writing) + 1)
+	for _, w := range m.writing[:durable] {
 		m.disk.append(w)
+	}
+	if durable < len(m.writing) {
+		m.disk.tear(m.writing[durable], m.cfg.Rand.IntN)
 	}
 	m.disk.workers = slices.DeleteFunc(m.disk.workers, func(k *worker) bool {
 		k.finish(now)
@@ -59,6 +63,16 @@ func (d *disk) fail(now time.Time) {
 	}
 }
 
+// apply takes an event of the journal, as it was written down.
+func (m *Model) apply(e entry) {
+	rec := &m.core.Jobs[e.job].Primary.Rec
+	var ev record.Event
+	if err := codec.Unmarshal(codec.MustMarshal(e.ev), &ev); err != nil || !ev.Sound(rec) {
+		panic("model: its journal cannot be read")
+	}
+	rec.Apply(ev)
+}
+
 // Revive makes a node go on with what an earlier life of it left. A worker
 // whose end came in the meantime has ended.
 func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
@@ -72,12 +86,17 @@ func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
 			m.core.Add(j)
 			m.disk.jobs = append(m.disk.jobs, e.job)
 		}
-		var ev record.Event
-		if err := codec.Unmarshal(codec.MustMarshal(e.ev), &ev); err != nil || !ev.Sound(&j.Primary.Rec) {
-			panic("model: its journal cannot be read")
+		if e.ev.Kind != record.Checkpointed {
+			m.apply(e)
 		}
-		j.Primary.Rec.Apply(ev)
 	}
+	for _, e := range m.disk.newest() {
+		if !m.core.Jobs[e.job].Primary.Rec.State.Final() {
+			m.apply(e)
+		}
+	}
+	m.disk.begin(now)
+	m.savings.expireLater(now)
 	for _, k := range m.disk.workers {
 		m.core.Adopt(now, *k.claim)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"zorilla/internal/codec"
@@ -38,7 +39,26 @@ func (s *storm) fate(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fa
 	if draw.IntN(2) == 0 {
 		f.Stop = time.Duration(draw.Int64N(int64(participant.StopGrace)))
 	}
+	f.Saves = s.saves(job, ra)
 	return f
+}
+
+// saves is how often a worker makes a checkpoint: those of a job about as often, but for one now and then.
+func (s *storm) saves(job jobs.ID, ra jobs.RankAttempt) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprint(h, job)
+	draw := rand.New(rand.NewPCG(s.seed, h.Sum64()))
+	if draw.IntN(10) >= 4 {
+		return 0
+	}
+	every := time.Duration(1 + draw.Int64N(int64([]time.Duration{300 * time.Millisecond, 2 * time.Second}[draw.IntN(2)])))
+	for range ra.Rank + 1 {
+		draw.IntN(10)
+	}
+	if draw.IntN(10) == 0 {
+		every *= 5
+	}
+	return every
 }
 
 func (s *storm) capacity() (all, most int) {
@@ -194,4 +214,17 @@ func (s *storm) room(slots, ranks, copies int) error {
 	}
 	_, err := placement.PlaceReplicas(placement.Nearest, offers, ranks, copies)
 	return err
+}
+
+// keptNothing reports whether no node keeps a checkpoint.
+func (s *storm) keptNothing() bool {
+	return !slices.ContainsFunc(s.Alive(), func(i int) bool { return s.Jobs(i).Keeps() > 0 })
+}
+
+func (s *storm) leftKept() {
+	for _, i := range s.Alive() {
+		if n := s.Jobs(i).Keeps(); n > 0 {
+			s.audit.Fail("", "node %s keeps %d checkpoints of jobs that have ended", s.net.ID(i).Short(), n)
+		}
+	}
 }

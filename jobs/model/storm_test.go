@@ -85,6 +85,10 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	}
 	s.net.SetNoise(storm)
 	s.world.fate = s.fate
+	s.audit.SetOrphan(func(id jobs.ID) bool {
+		home, _ := s.net.Index(id.Origin())
+		return s.gone[home]
+	})
 	return s
 }
 
@@ -300,6 +304,9 @@ func (s *storm) calm() {
 	}
 	if !s.run(2*time.Hour, s.empty) {
 		s.leftovers()
+	}
+	if !s.run(wire.KeepLease+wire.RenewKeep, s.keptNothing) {
+		s.leftKept()
 	}
 }
 

@@ -81,7 +81,7 @@ func (m Message) Broken() Message {
 type (
 	request struct {
 		number uint64 // of the sender; 0 = no answer is wanted
-		body   any    // *Grant, *Start, *Release, *Report, *Measure, question, fetch or knock
+		body   any    // *Grant, *Start, *Release, *Report, *Measure, *Keep, question, fetch, knock or wants
 	}
 	reply struct {
 		number   uint64
@@ -107,6 +107,7 @@ type asked struct {
 	number uint64
 	until  time.Time
 	core.Action
+	then func(now time.Time, ok bool) // in the place of an Action; nil = there is one
 }
 
 // followed is a job that another one depends on.
@@ -136,13 +137,23 @@ func (m *Model) send(to vicinity.ID, kind MessageKind, job jobs.ID, encoded, bod
 
 // ask sends a request whose reply matters.
 func (m *Model) ask(now time.Time, to vicinity.ID, job jobs.ID, body any, a core.Action, timeout time.Duration) {
+	m.request(to, job, body, asked{until: now.Add(timeout), Action: a})
+}
+
+// askThen sends a request, and calls a function with whether that was done.
+func (m *Model) askThen(now time.Time, to vicinity.ID, job jobs.ID, body any, timeout time.Duration, then func(now time.Time, ok bool)) {
+	m.request(to, job, body, asked{until: now.Add(timeout), then: then})
+}
+
+func (m *Model) request(to vicinity.ID, job jobs.ID, body any, a asked) {
 	encoded := body
 	switch body.(type) {
-	case question, fetch, knock:
+	case question, fetch, knock, wants:
 		encoded = nil
 	}
 	m.number++
-	m.asked = append(m.asked, asked{number: m.number, until: now.Add(timeout), Action: a})
+	a.number = m.number
+	m.asked = append(m.asked, a)
 	m.send(to, Request, job, encoded, request{number: m.number, body: body})
 }
 
@@ -177,6 +188,10 @@ func (m *Model) expire(now time.Time) {
 // replied tells the core what has become of a request.
 func (m *Model) replied(now time.Time, a asked, r reply) {
 	bad := r.failed || r.refused != ""
+	if a.then != nil {
+		a.then(now, !bad)
+		return
+	}
 	switch e := a.Effect.(type) {
 	case primary.DoGrant:
 		if bad {
@@ -223,6 +238,10 @@ func (m *Model) requested(now time.Time, from vicinity.ID, r request) {
 		m.measure(now, from, r.number, b)
 	case *wire.Report:
 		m.reportReceived(now, from, r.number, b)
+	case *wire.Keep:
+		m.savings.keepAsked(now, from, r.number, b)
+	case wants:
+		m.savings.wanted(from, r.number, b)
 	case question:
 		m.send(from, Reply, b.job, nil, reply{number: r.number, state: m.questioned(b.job)})
 	case fetch:

@@ -54,7 +54,11 @@ func (m *Model) execute(now time.Time, e participant.Effect) {
 			if k.fate.Unfit != "" {
 				err = fmt.Errorf("%s", k.fate.Unfit)
 			}
-			part.Laid(now, e.Worker, err, now)
+			if err != nil || e.Resume == nil {
+				part.Laid(now, e.Worker, err, now)
+				return
+			}
+			m.savings.resume(now, e.Worker, e.Resume, func(now time.Time, err error) { part.Laid(now, e.Worker, err, now) })
 		})
 	case participant.DoRun:
 		m.start(now, e)
@@ -75,6 +79,7 @@ func (m *Model) execute(now time.Time, e participant.Effect) {
 		*k = worker{WorkerID: k.WorkerID, fate: k.fate, claim: &e.Claim}
 		part.Parked(now, e.Worker, nil)
 	case participant.DoRemove:
+		delete(m.savings.of, e.Worker)
 		m.disk.workers = slices.DeleteFunc(m.disk.workers, func(k *worker) bool { return k.WorkerID == e.Worker })
 		part.Removed(now, e.Worker)
 	case participant.DoAck:
@@ -82,6 +87,7 @@ func (m *Model) execute(now time.Time, e participant.Effect) {
 		if k != nil {
 			k.freed = max(k.freed, int(e.Safe.Stdout))
 		}
+		m.savings.acknowledged(now, e.Worker, e.Checkpoint)
 	case participant.DoTable:
 		m.disk.worker(e.Worker).told = e.Table.Epoch
 		part.Tabled(e.Worker, e.Table.Epoch, true)
@@ -129,6 +135,10 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 		if run > 0 {
 			k.ends = now.Add(run)
 		}
+		if c := e.Claim.Resume; c != nil {
+			k.epoch = c.Epoch
+		}
+		m.disk.happened(savedBegan, e.Worker, e.Claim.Resume)
 		m.follow(now, e.Worker, k.told)
 	})
 }
@@ -181,5 +191,6 @@ func (m *Model) adopt(now time.Time, e participant.DoAdopt) {
 func (m *Model) follow(now time.Time, id participant.WorkerID, epoch int64) {
 	m.following[id] = true
 	m.core.Part.Begun(now, id, epoch)
+	m.savings.saveLater(now, id)
 	m.watch(now, id)
 }
