@@ -68,6 +68,9 @@ type Speeds struct {
 	Bandwidth int64 `json:"bandwidth,omitempty"` // Mbit/s, of the interface to other nodes
 }
 
+// UsualPower is what counts as the power of a core that is not known.
+const UsualPower = 1000
+
 // maxOfMachine is more than any machine has of each.
 const maxOfMachine = 1 << 30
 

@@ -38,6 +38,8 @@ zorilla nodes --wide              with GPUs, clock, power, network, labels,
                                   platform and addresses
 zorilla nodes --offers            what they offer, in the words of job files:
                                   nodes of a cluster that are alike together
+zorilla nodes --clusters          nodes, slots, mean power and latencies of each
+                                  cluster, and hd: how unlike the nodes are
 zorilla nodes -v                  and what the node that is asked has counted,
                                   ! where bad messages came in the last ten minutes
 zorilla nodes --json | jq '.[].name'`,
@@ -45,11 +47,15 @@ zorilla nodes --json | jq '.[].name'`,
 			jsonFlag(),
 			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "print all columns, and names in full"},
 			&cli.BoolFlag{Name: "offers", Usage: "print what the nodes offer, like ones of a cluster together, as TOML"},
+			&cli.BoolFlag{Name: "clusters", Usage: "print the clusters: nodes, slots, power and latencies, and how unlike the nodes are"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the counters of the node that is asked, too"},
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
-			if c.Bool("offers") && (c.Bool("json") || c.Bool("wide") || c.Bool("verbose")) {
+			switch {
+			case c.Bool("offers") && (c.Bool("json") || c.Bool("wide") || c.Bool("verbose")):
 				return usage(c, "--offers goes with neither --json, --wide nor --verbose")
+			case c.Bool("clusters") && (c.Bool("offers") || c.Bool("wide") || c.Bool("verbose")):
+				return usage(c, "--clusters goes with neither --offers, --wide nor --verbose")
 			}
 			nodes, err := client.Survey(c.Context)
 			if err != nil {
@@ -57,6 +63,13 @@ zorilla nodes --json | jq '.[].name'`,
 			}
 			if c.Bool("offers") {
 				return offers.Write(con.stdout, nodes)
+			}
+			if c.Bool("clusters") {
+				all := offers.ByCluster(nodes)
+				if c.Bool("json") {
+					return con.printJSON(&all)
+				}
+				return errors.Join(con.printTable(all.Table()), all.WriteText(con.stdout))
 			}
 			if c.Bool("json") {
 				for i := range nodes {
