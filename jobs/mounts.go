@@ -20,14 +20,15 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, and groups; CurrentVersion
-// is that of this program.
+// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, groups, and OnePerNode;
+// CurrentVersion is that of this program.
 const (
-	wallVersion  = 3
-	fenceVersion = 4
-	mpiVersion   = 5
-	shareVersion = 7
-	groupVersion = 8
+	wallVersion   = 3
+	fenceVersion  = 4
+	mpiVersion    = 5
+	shareVersion  = 7
+	groupVersion  = 8
+	singleVersion = 9
 	// CheckpointVersion is that of nodes that keep checkpoints, and give them to ranks.
 	CheckpointVersion = 9
 
@@ -72,6 +73,8 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
+	case s.OnePerNode:
+		version = singleVersion
 	case len(s.Groups) > 0:
 		version = groupVersion
 	case s.ShareWork:

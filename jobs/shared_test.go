@@ -31,3 +31,25 @@ func TestSharedWorkOfASpec(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that would take several workers of a job that wants one at each are kept out, and so is what cannot be meant.
+func TestOnePerNode(t *testing.T) {
+	for _, c := range []struct {
+		spec      Spec
+		bad, want string
+	}{
+		{Spec{Min: 2, Max: 2}, "", "version >= 9"},
+		{Spec{Min: 1, Max: 4, Where: "slots > 1", Strategy: "compact", Replicas: 1}, "", "version >= 9 && (slots > 1)"},
+		{Spec{Min: 2, Max: 2, Strategy: "concentrate"}, "--one-per-node with --strategy concentrate", ""},
+		{Spec{Min: 2, Max: 2, Access: Access{ShareWork: true}}, "--one-per-node with --share-work", ""},
+	} {
+		s := c.spec
+		s.Args, s.Slots, s.OnePerNode = []string{"true"}, 1, true
+		switch err := s.Validate(); {
+		case c.bad == "" && err != nil, c.bad != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("%+v: %v", c.spec, err)
+		case err == nil && s.Condition() != c.want:
+			t.Errorf("%+v: nodes must fulfil %q", c.spec, s.Condition())
+		}
+	}
+}

@@ -49,8 +49,8 @@ type Spec struct {
 	GiveUp   codec.Duration `json:"give_up,omitempty"`  // end a job that has not started after this; 0 = wait for ever
 	Priority int            `json:"priority,omitempty"` // higher goes first; -100..100
 	Strategy string         `json:"strategy,omitempty"` // see placement; "" = nearest
-	MaxRTT   codec.Duration `json:"max_rtt,omitempty"`  // between any two nodes of the job; 0 = no bound
-	Replicas int            `json:"replicas,omitempty"` // copies of each rank, on different nodes; 0 = 1
+	Placing
+	Replicas int `json:"replicas,omitempty"` // copies of each rank, on different nodes; 0 = 1
 
 	groups.Topology // of a job whose ranks differ; Min and Max are those of its groups together
 
@@ -62,6 +62,25 @@ type Spec struct {
 	Notices
 
 	Access
+}
+
+// Placing is how the nodes of a job are to be to each other.
+type Placing struct {
+	MaxRTT     codec.Duration `json:"max_rtt,omitempty"`      // between any two of them; 0 = no bound
+	OnePerNode bool           `json:"one_per_node,omitempty"` // no two workers are at one
+}
+
+// check returns what is wrong, as a user sees it.
+func (p *Placing) check(s *Spec) string {
+	switch {
+	case p.MaxRTT < 0 || time.Duration(p.MaxRTT) > MaxApart:
+		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", p.MaxRTT, MaxApart)
+	case p.OnePerNode && placement.Strategy(s.Strategy) == placement.Concentrate:
+		return "--one-per-node with --strategy concentrate, which fills each node: want one of them"
+	case p.OnePerNode && s.ShareWork:
+		return "--one-per-node with --share-work: there is nobody to share a directory with; want one of them"
+	}
+	return ""
 }
 
 // Access is what workers can reach of a node, and what it does for them.
@@ -220,13 +239,13 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--net %.40q: %v", s.Net, err)
 	}
 	if n := len(s.Condition()); n > where.MaxLength && s.Where != "" {
-		return fmt.Sprintf("--where: %d bytes with what --net, --mpi and --share-work add, at most %d", n, where.MaxLength)
+		return fmt.Sprintf("--where: %d bytes with what --net, --mpi, --share-work and --one-per-node add, at most %d", n, where.MaxLength)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
 	}
-	if s.MaxRTT < 0 || time.Duration(s.MaxRTT) > MaxApart {
-		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", s.MaxRTT, MaxApart)
+	if text := s.Placing.check(s); text != "" {
+		return text
 	}
 	switch {
 	case s.MPI && s.Array != nil:

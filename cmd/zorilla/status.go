@@ -232,6 +232,9 @@ func wish(spec jobs.Spec) string {
 	if spec.MaxRTT > 0 {
 		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"
 	}
+	if spec.OnePerNode {
+		s += ", one at a node"
+	}
 	switch spec.Net {
 	case jobs.NetNone:
 		s += ", without a network"

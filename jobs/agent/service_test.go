@@ -300,7 +300,7 @@ func TestNobodyWaitsForAServiceThatCannotStart(t *testing.T) {
 // Nodes measure the distances between each other for a job that wants them.
 func TestBoundOnPairs(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, g *grid) {
-		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, MaxRTT: codec.Duration(2 * hop)}
+		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, Placing: jobs.Placing{MaxRTT: codec.Duration(2 * hop)}}
 		st := g.await(0, g.submit(0, spec), time.Minute, final)
 		if w := st.Worst; st.State != jobs.Completed || w == nil || w.Estimated || time.Duration(w.RTT) != 2*hop {
 			t.Errorf("the job is %s: %s; worst pair %v", st.State, st.Reason, w)
@@ -340,7 +340,7 @@ func TestOldPairsAreMeasuredAgain(t *testing.T) {
 		for i := 1; i < 3; i++ {
 			g.node(i).moved.Store(true)
 		}
-		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, MaxRTT: codec.Duration(3 * hop)}
+		spec := jobs.Spec{Args: []string{"tick", "1"}, Min: 6, Max: 6, Placing: jobs.Placing{MaxRTT: codec.Duration(3 * hop)}}
 		st := g.await(0, g.submit(0, spec), time.Minute, final)
 		if w := st.Worst; st.State != jobs.Completed || w == nil || w.Estimated || time.Duration(w.RTT) != 3*hop {
 			t.Errorf("the job is %s: %s; worst pair %v, want 3 hops", st.State, st.Reason, w)

@@ -32,7 +32,7 @@ func newOwnSlots() ownSlots {
 // nearest reports whether only the distance of each node by itself counts for a job, and
 // nothing keeps it from its own node but slots.
 func nearest(s *jobs.Spec) bool {
-	return !s.JointChoice() && s.Search.Adaptive() && s.Where == "" && s.GPUs == 0 && s.Memory == 0 && s.Disk == 0 &&
+	return !s.JointChoice() && !s.OnePerNode && s.Search.Adaptive() && s.Where == "" && s.GPUs == 0 && s.Memory == 0 && s.Disk == 0 &&
 		placement.Strategy(cmp.Or(s.Strategy, string(placement.Nearest))) == placement.Nearest
 }
 

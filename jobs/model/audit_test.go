@@ -114,6 +114,9 @@ func (a *Audit) slots(now time.Time, m *Model) {
 				}
 			}
 		}
+		if n := jobs[k.Job]; k.Spec.OnePerNode && n > 1 {
+			a.Fail(k.Job, "node %s has %d workers of job %s, which wants one at each", self.ID.Short(), n, k.Job)
+		}
 	}
 	for id, h := range claims.Holds {
 		offers += h.Room.Slots

@@ -116,7 +116,7 @@ func (s *storm) job() jobs.Spec {
 			spec.MaxRTT = 9e9 // which only nodes break that cannot be measured
 		}
 	}
-	if copies := 2 + s.rnd.IntN(2); s.chance(0.2) && spec.Min == spec.Max && s.room(spec.Slots, spec.Min, copies) == nil {
+	if copies := 2 + s.rnd.IntN(2); s.chance(0.2) && spec.Min == spec.Max && s.holds(spec.Slots, spec.Min, copies, false) == nil {
 		spec.Replicas = copies
 	}
 	if n := len(s.jobs); n > 0 && s.chance(0.1) {
@@ -129,8 +129,14 @@ func (s *storm) job() jobs.Spec {
 			spec.LostAfter = max(spec.LostAfter, codec.Duration(wire.PartLease))
 		}
 	}
+	// It is drawn before groups are, so that both come together.
+	single := s.apart.Float64() < 0.15
 	if s.apart.Float64() < 0.2 {
-		return s.groups(spec)
+		spec = s.groups(spec)
+	}
+	spec.OnePerNode = single
+	if single && spec.Replicas > 1 && s.room(&spec) != nil {
+		spec.Replicas = 0
 	}
 	return spec
 }
@@ -179,7 +185,11 @@ func (s *storm) feasible(spec *jobs.Spec) bool {
 		if s.gone[i] {
 			n = 0
 		}
-		p.Hosts = append(p.Hosts, topology.Host{Name: fmt.Sprint(i), Free: topology.Amounts{int64(n)}, Fits: 1<<len(spec.Groups) - 1})
+		h := topology.Host{Name: fmt.Sprint(i), Free: topology.Amounts{int64(n)}, Fits: 1<<len(spec.Groups) - 1}
+		if spec.OnePerNode {
+			h.Workers = 1
+		}
+		p.Hosts = append(p.Hosts, h)
 	}
 	for i, g := range spec.Groups {
 		t := topology.Group{Name: g.Name, Min: g.Min, Max: g.Max, Takes: topology.Amounts{int64(spec.NeedsOf(i).Slots)}}
@@ -203,13 +213,21 @@ func (s *storm) feasible(spec *jobs.Spec) bool {
 	return p.Solve().Verdict == topology.Found
 }
 
-// room says whether the nodes could hold so many ranks in so many copies if
-// they were idle.
-func (s *storm) room(slots, ranks, copies int) error {
+// room says whether the nodes could hold a job at its start if they were idle.
+func (s *storm) room(spec *jobs.Spec) error {
+	return s.holds(spec.Slots, spec.Min, spec.Copies(), spec.OnePerNode)
+}
+
+// holds is room for so many ranks in so many copies, perhaps with one worker at a node.
+func (s *storm) holds(slots, ranks, copies int, single bool) error {
 	var offers []placement.Offer
 	for i, n := range s.slots {
+		workers := n / slots
+		if single {
+			workers = min(workers, 1)
+		}
 		if !s.gone[i] {
-			offers = append(offers, placement.Offer{Node: string(s.net.ID(i)), Workers: n / slots})
+			offers = append(offers, placement.Offer{Node: string(s.net.ID(i)), Workers: workers})
 		}
 	}
 	_, err := placement.PlaceReplicas(placement.Nearest, offers, ranks, copies)

@@ -344,7 +344,7 @@ func (s *storm) waits(id jobs.ID) bool {
 			room += n / spec.Slots
 		}
 	}
-	short := room < spec.Min || job.Rec.Replicated() && s.room(spec.Slots, spec.Min, spec.Replicas) != nil
+	short := room < spec.Min || (job.Rec.Replicated() || spec.OnePerNode) && s.room(spec) != nil
 	return short && job.Rec.State == jobs.Pending || room == 0
 }
 

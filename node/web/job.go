@@ -206,6 +206,9 @@ func facts(st *jobs.Status) []counter {
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
+	if s.OnePerNode {
+		list = append(list, counter{"Workers at a node", "1"})
+	}
 	list = append(list, means(s)...)
 	list = append(list, groupFacts(st)...)
 	if st.Worst != nil {

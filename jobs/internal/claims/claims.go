@@ -8,6 +8,7 @@
 package claims
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -111,20 +112,22 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 // capacity returns how many workers of a job the node could run if it were idle.
 func (c *Claims) capacity(ad *wire.Advertisement) int {
 	n := min(c.runnable(ad).in(c.Has), jobs.MaxRanks)
-	if most := c.Limits.MaxWorkersPerJob; most > 0 {
-		n = min(n, most)
+	return min(n, c.most(ad))
+}
+
+// most is how many workers of a job the owner, and the job itself, allow here.
+func (c *Claims) most(ad *wire.Advertisement) int {
+	if ad.Single {
+		return 1
 	}
-	return n
+	return cmp.Or(c.Limits.MaxWorkersPerJob, math.MaxInt)
 }
 
 // room returns how many workers of a job fit beside what is used and held, not
 // counting the holds that it may take: its own, and those of jobs after it.
 func (c *Claims) room(ad *wire.Advertisement) int {
 	o := ad.Order()
-	n := c.runnable(ad).in(c.left(o))
-	if most := c.Limits.MaxWorkersPerJob; most > 0 {
-		n = min(n, max(0, most-c.Jobs[o.ID]))
-	}
+	n := min(c.runnable(ad).in(c.left(o)), max(0, c.most(ad)-c.Jobs[o.ID]))
 	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most {
 		n = 0
 	}
@@ -144,10 +147,7 @@ func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
 			left = left.beside(h.Room)
 		}
 	}
-	n := c.runnable(ad).in(left)
-	if most := c.Limits.MaxWorkersPerJob; most > 0 {
-		n = min(n, most-c.Jobs[o.ID])
-	}
+	n := min(c.runnable(ad).in(left), c.most(ad)-c.Jobs[o.ID])
 	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && len(c.Jobs) >= most {
 		n = 0
 	}

@@ -382,3 +382,42 @@ func TestEndsOfWorkersThatDiffer(t *testing.T) {
 		t.Errorf("all slots are free in %d ms, when the worker that is left has ended", free)
 	}
 }
+
+// A job that wants one worker at each node is offered one, and no other before that has ended, whatever else
+// is free.
+func TestOneWorkerAtANode(t *testing.T) {
+	plain, groups := jobs.Spec{Args: []string{"prog"}, Min: 3, Max: 3, Slots: 1}, mixed()
+	for _, spec := range []jobs.Spec{plain, groups} {
+		spec.OnePerNode = true
+		n := New(member(), jobtest.Rand())
+		ad := adOf(&spec, "aaaaa", 3, 1)
+		a := n.Advertised(jobtest.Start, ad)
+		if a.Workers != 1 || a.Capacity != 1 || a.Held != 0 {
+			t.Fatalf("it offers %+v", a)
+		}
+		one := wiretest.Grant(ad, a.Key, 1)
+		one.Spec = spec
+		two := *one
+		two.Ranks = []jobs.RankAttempt{{Rank: 0, Attempt: 1}, {Rank: 1, Attempt: 1}}
+		if n.Granted(jobtest.Start, ad.Origin(), &two) == nil {
+			t.Error("it takes two")
+		}
+		if err := n.Granted(jobtest.Start, ad.Origin(), one); err != nil {
+			t.Fatal(err)
+		}
+		if a = n.Advertised(jobtest.Start, ad); a.Workers != 0 || a.Reason != wire.ReasonSingle || a.Capacity != 1 || a.Check() != nil {
+			t.Errorf("with one it answers %+v", a)
+		}
+		if out := n.Offers(jobtest.Start); len(out) != 0 {
+			t.Errorf("with one it offers %+v", out)
+		}
+		other := adOf(&plain, "bbbbb", 3, 2)
+		if a = n.Advertised(jobtest.Start, other); a.Workers != 3 {
+			t.Errorf("another job is offered %+v", a)
+		}
+		n.Freed(ad.Job, 1, spec.Needs(0))
+		if out := n.Offers(jobtest.Start); len(out) != 1 || out[0].Answer.Workers != 1 {
+			t.Errorf("when it has ended it offers %+v", out)
+		}
+	}
+}

@@ -76,6 +76,8 @@ func (c *Claims) notNow(ad *wire.Advertisement) string {
 	switch {
 	case c.idle() != "":
 		return c.idle()
+	case ad.Single && c.Jobs[o.ID] > 0:
+		return wire.ReasonSingle
 	case c.runnable(ad).in(c.Has) == 0:
 		return wire.ReasonDisk
 	case c.runnable(ad).in(c.left(o)) == 0:

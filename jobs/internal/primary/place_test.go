@@ -137,7 +137,7 @@ func TestCompactTakesNodesNearEachOther(t *testing.T) {
 }
 
 func TestBoundIsKeptAndWaitedFor(t *testing.T) {
-	c := newLine(t, jobs.Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c := newLine(t, jobs.Spec{Min: 2, Max: 2, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}})
 	c.put(1, 3, 1)
 	c.put(2, -4, 1)
 	c.put(3, 12, 1)
@@ -161,7 +161,7 @@ func TestBoundIsKeptAndWaitedFor(t *testing.T) {
 
 // An estimate is not enough for a promise: the pairs are measured.
 func TestBoundHoldsForMeasuredPairs(t *testing.T) {
-	c := newLine(t, jobs.Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c := newLine(t, jobs.Spec{Min: 2, Max: 2, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}})
 	c.mistake = 0.5
 	c.put(1, 3, 1)
 	c.put(2, -4, 1) // 7 ms apart, believed to be 3.5
@@ -174,7 +174,7 @@ func TestBoundHoldsForMeasuredPairs(t *testing.T) {
 }
 
 func TestNodesThatDoNotMeasureAreLeftOut(t *testing.T) {
-	c := newLine(t, jobs.Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c := newLine(t, jobs.Spec{Min: 2, Max: 2, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}})
 	c.silent[jobtest.Node(2)] = true
 	c.put(1, 3, 1)
 	c.put(2, 3.5, 1)
@@ -184,7 +184,7 @@ func TestNodesThatDoNotMeasureAreLeftOut(t *testing.T) {
 }
 
 func TestUnmeasurableBoundIsAReason(t *testing.T) {
-	c := newLine(t, jobs.Spec{Min: 2, Max: 2, MaxRTT: codec.Duration(5 * ms)})
+	c := newLine(t, jobs.Spec{Min: 2, Max: 2, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}})
 	c.silent[jobtest.Node(1)] = true
 	c.put(1, 3, 1)
 	c.put(2, 3.5, 1)
@@ -203,7 +203,7 @@ func TestUnmeasurableBoundIsAReason(t *testing.T) {
 
 // A job grows as far as its bound lets it, around the nodes that it has.
 func TestGrowthKeepsTheBound(t *testing.T) {
-	c := newLine(t, jobs.Spec{Min: 1, Max: 6, MaxRTT: codec.Duration(5 * ms)})
+	c := newLine(t, jobs.Spec{Min: 1, Max: 6, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}})
 	c.put(1, 3, 1)
 	c.put(2, 40, 2)
 	c.put(3, 41, 1)
@@ -256,7 +256,7 @@ func TestWorstPairOfOtherJobs(t *testing.T) {
 
 // A choice looks at all pairs, so not every answer makes a new one.
 func TestChoicesAmongManyAreFew(t *testing.T) {
-	for _, spec := range []jobs.Spec{{Min: 4, Max: 4, Strategy: "compact"}, {Min: 4, Max: 4, MaxRTT: codec.Duration(5 * ms), Search: jobs.Search{Mode: jobs.SearchPaper}}} {
+	for _, spec := range []jobs.Spec{{Min: 4, Max: 4, Strategy: "compact"}, {Min: 4, Max: 4, Placing: jobs.Placing{MaxRTT: codec.Duration(5 * ms)}, Search: jobs.Search{Mode: jobs.SearchPaper}}} {
 		c := newLine(t, spec)
 		pairs, believe := 0, c.p.Distance
 		c.p.Distance = func(a, b vicinity.ID) time.Duration { pairs++; return believe(a, b) }

@@ -16,7 +16,7 @@ import (
 func more() map[string]jobs.Spec {
 	return map[string]jobs.Spec{
 		"compact":  {Min: 2, Max: 2, Slots: 1, Strategy: "compact"},
-		"max-rtt":  {Min: 2, Max: 2, Slots: 1, MaxRTT: codec.Duration(time.Second)},
+		"max-rtt":  {Min: 2, Max: 2, Slots: 1, Placing: jobs.Placing{MaxRTT: codec.Duration(time.Second)}},
 		"replicas": {Min: 1, Max: 1, Slots: 1, Replicas: 2},
 		"spread":   {Min: 3, Max: 3, Slots: 1, Strategy: "spread"},
 	}
@@ -225,7 +225,7 @@ func TestChoiceWaitsForThoseItAsksAgain(t *testing.T) {
 	specs := more()
 	specs["nearest"] = jobs.Spec{Min: 2, Max: 2, Slots: 1}
 	specs["short of a worker"] = jobs.Spec{Min: 3, Max: 3, Slots: 1}
-	specs["too far apart"] = jobs.Spec{Min: 2, Max: 2, Slots: 1, MaxRTT: codec.Duration(time.Millisecond)}
+	specs["too far apart"] = jobs.Spec{Min: 2, Max: 2, Slots: 1, Placing: jobs.Placing{MaxRTT: codec.Duration(time.Millisecond)}}
 	for name, spec := range specs {
 		h := linked(t, spec, 8)
 		h.now = h.now.Add(late)

@@ -73,7 +73,7 @@ func (s *Search) judge(d *Demand) {
 	_, kindOf := s.spec.Kinds()
 	for _, id := range slices.Sorted(maps.Keys(s.room)) {
 		c := s.room[id]
-		if c.workers == 0 {
+		if c.workers == 0 || s.spec.OnePerNode && d.Groups.Has[id] != nil { // which it keeps
 			continue
 		}
 		host := g.host(id, d)

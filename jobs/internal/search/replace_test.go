@@ -211,7 +211,7 @@ func TestLostRankIsReplacedNearWhereItWas(t *testing.T) {
 // A bound on the round trips between its nodes holds for a replacement, too: among those within it the one
 // nearest to where the rank was is taken.
 func TestReplacementKeepsToBounds(t *testing.T) {
-	spec := jobs.Spec{MaxRTT: codec.Duration(45 * time.Millisecond)}
+	spec := jobs.Spec{Placing: jobs.Placing{MaxRTT: codec.Duration(45 * time.Millisecond)}}
 	l := newLoss(t, spec, 1, jobtest.Node(31))
 	l.d.Nodes = []vicinity.ID{jobtest.Node(1)} // 60 ms from where the other one was
 	if got, _ := l.granted(t, 9); got[0]/10 != 2 {

@@ -9,8 +9,9 @@ import (
 )
 
 // Shareable reports whether jobs with this spec may share a search: nothing but the distance of each
-// node by itself counts, and how many workers they get is given.
-func Shareable(spec *jobs.Spec) bool { return simple(spec) && spec.Rigid() }
+// node by itself counts, and how many workers they get is given. What a node offers several jobs may be more than
+// one for each.
+func Shareable(spec *jobs.Spec) bool { return simple(spec) && spec.Rigid() && !spec.OnePerNode }
 
 // Short reports whether all who could be asked have answered, and do not offer what is wanted.
 func (s *Search) Short(now time.Time) bool {

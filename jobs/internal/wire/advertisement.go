@@ -20,18 +20,20 @@ import (
 type Advertisement struct {
 	// Job is the one that looks for workers; or a name for a batch of jobs of the origin that want the
 	// same, each of which may be granted some of what is held for it.
-	Job        jobs.ID    `json:"j"`
-	Addrs      []string   `json:"a"` // of the origin
-	Round      int        `json:"r"`
-	Wanted     int        `json:"w"`           // workers still looked for
-	Others     int        `json:"b,omitempty"` // of these, for other jobs than the first one of a batch
-	jobs.Needs            // of each worker, if all need the same
-	Where      string     `json:"x,omitempty"` // an expression of --where
-	Mounts     []string   `json:"v,omitempty"` // of --mount
-	Net        string     `json:"h,omitempty"` // of --net; see Network
-	Among      bool       `json:"u,omitempty"` // --net job, which nodes of version 3 do not know in Net
-	Priority   int        `json:"p,omitempty"`
-	Stamp      jobs.Stamp `json:"s"`
+	Job        jobs.ID  `json:"j"`
+	Addrs      []string `json:"a"` // of the origin
+	Round      int      `json:"r"`
+	Wanted     int      `json:"w"`           // workers still looked for
+	Others     int      `json:"b,omitempty"` // of these, for other jobs than the first one of a batch
+	jobs.Needs          // of each worker, if all need the same
+	Where      string   `json:"x,omitempty"` // an expression of --where
+	Mounts     []string `json:"v,omitempty"` // of --mount
+	Net        string   `json:"h,omitempty"` // of --net; see Network
+	Among      bool     `json:"u,omitempty"` // --net job, which nodes of version 3 do not know in Net
+	// Single: a node has at most one worker of the job.
+	Single   bool       `json:"o,omitempty"`
+	Priority int        `json:"p,omitempty"`
+	Stamp    jobs.Stamp `json:"s"`
 	// Kinds are what the workers of a job with groups want, besides Where; none = all want the
 	// same. A node's offer is room for any mix of them.
 	Kinds []jobs.Kind `json:"k,omitempty"`
@@ -103,6 +105,7 @@ type Answer struct {
 func (ad *Advertisement) AskFor(spec *jobs.Spec) {
 	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
 	ad.Kinds, _ = spec.Kinds()
+	ad.Single = spec.OnePerNode
 	ad.Ask(spec.Net)
 }
 

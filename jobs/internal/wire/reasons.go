@@ -21,6 +21,7 @@ const (
 	ReasonNetJob   = "its owner allows --net job and none only"
 	ReasonNoNet    = "cannot keep workers from the network"
 	ReasonNoFence  = "cannot keep workers to the nodes of their job"
+	ReasonSingle   = "has a worker of the job already"
 )
 
 // ReasonMount begins the decline of a node whose owner does not show a path; the path

@@ -33,7 +33,7 @@ func GoldenSpec() jobs.Spec {
 		Env: map[string]string{"K": "V"}, Inputs: transfer.HashOf([]byte("in")), Outputs: []string{"out-*"},
 		Min: 2, Max: 4, Slots: 2, Disk: 1 << 30, GPUs: 1, Where: "slots >= 2", Memory: 1 << 29,
 		Walltime: codec.Duration(time.Hour), GiveUp: codec.Duration(time.Minute), Priority: -3,
-		Strategy: "compact", MaxRTT: codec.Duration(30 * time.Millisecond),
+		Strategy: "compact", Placing: jobs.Placing{MaxRTT: codec.Duration(30 * time.Millisecond)},
 		Search:  jobs.Search{Mode: jobs.SearchPaper, Radius: 2, Wait: codec.Duration(time.Second), Factor: 1.5},
 		After:   []jobs.Dependency{{Kind: jobs.AfterOK, Job: Job}},
 		Failing: jobs.Failing{Retries: 2, KillOnBadExit: &kill, MaxFails: 1}, Notices: jobs.Notices{SignalOnChange: "USR1"}}
