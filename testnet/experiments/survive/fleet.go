@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type fleet struct {
 	plan   *lab.Plan
 	origin *lab.Node // the first one, which is never lost
 	random *rand.Rand
+	slots  int // of each host
 
 	mu    sync.Mutex
 	live  []*lab.Node
@@ -27,11 +29,11 @@ type fleet struct {
 
 // newFleet starts nodes on the first hosts of each site, and waits until they know each other and
 // how far they are.
-func newFleet(ctx context.Context, dir string, plan *lab.Plan, hosts int, seed uint64) (*fleet, error) {
-	f := &fleet{dir: dir, plan: plan, random: rand.New(rand.NewPCG(seed, 0))}
+func newFleet(ctx context.Context, dir string, plan *lab.Plan, o *options) (*fleet, error) {
+	f := &fleet{dir: dir, plan: plan, random: rand.New(rand.NewPCG(o.seed, 0)), slots: o.slots}
 	number := make([]int, len(plan.Sites))
 	for _, h := range plan.Hosts() {
-		if number[h.Site]++; number[h.Site] > hosts {
+		if number[h.Site]++; number[h.Site] > o.hosts {
 			f.spare = append(f.spare, h.Name)
 			continue
 		}
@@ -63,7 +65,7 @@ func (f *fleet) start(ctx context.Context, host string) error {
 	if err := os.RemoveAll(n.State()); err != nil {
 		return err
 	}
-	if err := n.Start(ctx, "--slots", "1", "--join", lab.Address(0, 1).String()+":5444"); err != nil {
+	if err := n.Start(ctx, "--slots", strconv.Itoa(f.slots), "--join", lab.Address(0, 1).String()+":5444"); err != nil {
 		return err
 	}
 	f.mu.Lock()

@@ -39,6 +39,7 @@ type options struct {
 	out    string
 	rounds int
 	quick  bool
+	slots  int // of each host
 	seed   uint64
 	scale
 	// Of the script in the lab:
@@ -60,7 +61,7 @@ type scale struct {
 
 // scales are the experiment, and the one for tests.
 var scales = map[bool]scale{
-	false: {hosts: 4, min: 6, n: 48, pause: 50 * time.Millisecond, every: 5 * time.Second, checkpoint: 2 * time.Second, longest: 3, undisturbedAtMost: 5 * time.Minute},
+	false: {hosts: 4, min: 6, n: 48, pause: 110 * time.Millisecond, every: 5 * time.Second, checkpoint: 2 * time.Second, longest: 3, undisturbedAtMost: 5 * time.Minute},
 	true:  {hosts: 2, min: 2, n: 24, pause: 50 * time.Millisecond, every: 4 * time.Second, checkpoint: time.Second, most: 2, longest: 1, undisturbedAtMost: 2 * time.Minute},
 }
 
@@ -69,6 +70,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/experiments/survive", "folder for the results; empty, or with -quick: none")
 	flag.IntVar(&o.rounds, "rounds", 2, "runs of each kind")
 	flag.BoolVar(&o.quick, "quick", false, "one small run with losses and checkpoints; the aims are not judged")
+	flag.IntVar(&o.slots, "slots", 2, "of each host; with 1 a rank that is lost waits for the new host")
 	flag.Uint64Var(&o.seed, "seed", 1, "which hosts are lost; the next round has the next one")
 	flag.StringVar(&o.kind, "kind", "", "in the lab: undisturbed, checkpoints or nothing")
 	flag.StringVar(&o.programs, "programs", "", "in the lab: where the program is")
@@ -127,7 +129,7 @@ func collect(ctx context.Context, o *options) (all []trial, err error) {
 		limit := o.undisturbedAtMost
 		for _, kind := range kinds {
 			if err := stage.Play(ctx, "-kind", kind, "-programs", dir, "-result", file, "-quick="+strconv.FormatBool(o.quick),
-				"-seed", strconv.FormatUint(o.seed+uint64(round), 10), "-limit", limit.String()); err != nil {
+				"-slots", strconv.Itoa(o.slots), "-seed", strconv.FormatUint(o.seed+uint64(round), 10), "-limit", limit.String()); err != nil {
 				return nil, err
 			}
 			var t trial

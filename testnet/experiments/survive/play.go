@@ -49,7 +49,12 @@ type trial struct {
 type loss struct {
 	At              float64 // seconds after the start of the job
 	Host, Successor string
-	Rank            int // that was there; -1 = none
+	Ranks           []lostRank // that were there
+}
+
+type lostRank struct {
+	Rank, Attempt int
+	Back          float64 // seconds until the next attempt ran; 0 = it did not
 }
 
 // play is the script of the lab: one run.
@@ -62,7 +67,7 @@ func play(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	f, err := newFleet(ctx, dir, plan, o.hosts, o.seed)
+	f, err := newFleet(ctx, dir, plan, o)
 	if err != nil {
 		return err
 	}
@@ -86,9 +91,9 @@ type runner struct {
 	trial trial
 
 	mu    sync.Mutex
-	begun time.Time      // the start of the job
-	where map[string]int // the rank that is at a host
-	words map[int]words  // by rank
+	begun time.Time           // the start of the job
+	where []jobs.WorkerStatus // what runs
+	words map[int]words       // by rank
 }
 
 // words is what a rank has said.
@@ -148,7 +153,7 @@ func (r *runner) run(ctx context.Context, out string) error {
 func (r *runner) submit(ctx context.Context, out string) (cmd *exec.Cmd, wait func() error, err error) {
 	o := r.o
 	host := r.fleet.origin.Name
-	args := []string{"host", host, "zorilla", "run", "-q", "--stdin", "none", "-n", fmt.Sprintf("%d..%d", o.min, r.ranks()), "--retries", "99",
+	args := []string{"host", host, "zorilla", "run", "-q", "--stdin", "none", "-n", fmt.Sprintf("%d..%d", o.min, r.ranks()), "--retries", "99", "--strategy", "spread",
 		"-o", "slab-*", "--into", out}
 	if help, _ := exec.CommandContext(ctx, "lab", "host", host, "zorilla", "run", "--help").Output(); strings.Contains(string(help), "--lost-after") {
 		r.trial.LostAfter = "2s"
@@ -248,7 +253,7 @@ func (r *runner) watch(ctx context.Context, id string) (job jobs.Status, err err
 			break
 		}
 		job = next
-		where := map[string]int{}
+		var where []jobs.WorkerStatus
 		r.trial.Attempts = 0
 		for _, w := range job.Workers {
 			r.trial.Attempts += w.Attempt - 1
@@ -256,12 +261,10 @@ func (r *runner) watch(ctx context.Context, id string) (job jobs.Status, err err
 				resumed[[2]int{w.Rank, w.Attempt}] = true
 			}
 			if w.State == jobs.WorkerRunning {
-				where[w.Name] = w.Rank
+				where = append(where, w)
 			}
 		}
-		r.mu.Lock()
-		r.where = where
-		r.mu.Unlock()
+		r.locate(where)
 	}
 	r.trial.Resumed = len(resumed)
 	r.mu.Lock()
@@ -272,6 +275,35 @@ func (r *runner) watch(ctx context.Context, id string) (job jobs.Status, err err
 		}
 	}
 	return job, err
+}
+
+// locate takes what runs by now.
+func (r *runner) locate(where []jobs.WorkerStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.where = where
+	for _, w := range where {
+		for i := range r.trial.Kills {
+			for k := range r.trial.Kills[i].Ranks {
+				if l := &r.trial.Kills[i].Ranks[k]; l.Back == 0 && l.Rank == w.Rank && l.Attempt < w.Attempt {
+					l.Back = time.Since(r.begun).Seconds() - r.trial.Kills[i].At
+				}
+			}
+		}
+	}
+}
+
+// lose notes that a host dies, and what it has.
+func (r *runner) lose(host, successor string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := loss{At: time.Since(r.begun).Seconds(), Host: host, Successor: successor}
+	for _, w := range r.where {
+		if w.Name == host {
+			k.Ranks = append(k.Ranks, lostRank{Rank: w.Rank, Attempt: w.Attempt})
+		}
+	}
+	r.trial.Kills = append(r.trial.Kills, k)
 }
 
 // trouble has a host die every so often, and another come in its place, from when all ranks are there
@@ -295,7 +327,7 @@ func (r *runner) trouble(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	failed := make(chan error, 1)
-	for r.o.most == 0 || len(r.trial.Kills) < r.o.most {
+	for kills := 0; r.o.most == 0 || kills < r.o.most; kills++ {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -307,13 +339,7 @@ func (r *runner) trouble(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.mu.Lock()
-		rank, ok := r.where[lost.Name]
-		r.mu.Unlock()
-		if !ok {
-			rank = -1
-		}
-		r.trial.Kills = append(r.trial.Kills, loss{time.Since(r.begun).Seconds(), lost.Name, successor, rank})
+		r.lose(lost.Name, successor)
 		all.Go(func() {
 			err := lost.Crash()
 			if err == nil {

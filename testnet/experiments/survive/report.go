@@ -15,19 +15,19 @@ const aim = 1.5
 // report prints all runs and their ratios, and keeps them. It returns what is wrong.
 func report(r *chart.Results, all []trial, o *options) error {
 	var wrong []string
-	fmt.Fprintf(r, "async -n %d on %d hosts at 3 sites, pause %v, checkpoints every %v, a host killed every %v.\n", o.n, 3*o.hosts, o.pause, o.checkpoint, o.every)
+	fmt.Fprintf(r, "async -n %d on %d hosts of %d slots at 3 sites, pause %v, checkpoints every %v, a host killed every %v.\n", o.n, 3*o.hosts, o.slots, o.pause, o.checkpoint, o.every)
 	if lost := all[0].LostAfter; lost != "" {
 		fmt.Fprintf(r, "The job takes a node for lost that is silent for %s.\n", lost)
 	}
-	fmt.Fprintln(r, "\n| run | round | solved | seconds | times undisturbed | losses | of ranks | attempts more | from checkpoints | residual | wrong by |\n"+
-		"|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(r, "\n| run | round | solved | seconds | times undisturbed | losses | ranks lost | attempts more | from checkpoints | back after | residual | wrong by |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, t := range all {
 		solved := "yes"
 		if !t.Solved {
 			solved = "no, slowest rank in iteration " + fmt.Sprint(t.Iteration)
 		}
-		fmt.Fprintf(r, "| %s | %d | %s | %.1f | %s | %d | %d | %d | %d | %s | %s |\n", t.Kind, t.Round, solved, t.Seconds, chart.Number(math.Round(100*t.times(all))/100),
-			len(t.Kills), t.ranksLost(), t.Attempts, t.Resumed, small(t.Residual), small(t.Wrong))
+		fmt.Fprintf(r, "| %s | %d | %s | %.1f | %s | %d | %d | %d | %d | %s | %s | %s |\n", t.Kind, t.Round, solved, t.Seconds, chart.Number(math.Round(100*t.times(all))/100),
+			len(t.Kills), t.ranksLost(), t.Attempts, t.Resumed, t.back(), small(t.Residual), small(t.Wrong))
 		if t.Solved && t.Why != "" || !t.Solved && t.Kind != lostAll {
 			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", t.Kind, t.Round, t.Why))
 		}
@@ -77,14 +77,29 @@ func (t *trial) times(all []trial) float64 {
 	return t.Seconds / all[i].Seconds
 }
 
-// ranksLost is how many of the hosts that died had a rank.
+// ranksLost is how many ranks the hosts had that died.
 func (t *trial) ranksLost() (n int) {
 	for _, k := range t.Kills {
-		if k.Rank >= 0 {
-			n++
-		}
+		n += len(k.Ranks)
 	}
 	return n
+}
+
+// back is how long ranks were away: the median in seconds, with the least and the most.
+func (t *trial) back() string {
+	var list []float64
+	for _, k := range t.Kills {
+		for _, l := range k.Ranks {
+			if l.Back > 0 {
+				list = append(list, l.Back)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return "-"
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("%.1f s (%.1f to %.1f)", list[len(list)/2], list[0], list[len(list)-1])
 }
 
 // small writes a small number, and none for a solution that there is not.
@@ -102,10 +117,17 @@ func keep(r *chart.Results, all []trial) {
 		runs = append(runs, []any{t.Kind, t.Round, t.Seed, t.Solved, t.Seconds, t.Done, len(t.Kills), t.ranksLost(), t.Attempts, t.Resumed, t.Iteration,
 			small(t.Residual), small(t.Wrong), t.LostAfter, t.Why})
 		for _, k := range t.Kills {
-			losses = append(losses, []any{t.Kind, t.Round, k.At, k.Host, k.Rank, k.Successor})
+			ranks, back := "", ""
+			for i, l := range k.Ranks {
+				if i > 0 {
+					ranks, back = ranks+" ", back+" "
+				}
+				ranks, back = ranks+fmt.Sprint(l.Rank), back+fmt.Sprintf("%.1f", l.Back)
+			}
+			losses = append(losses, []any{t.Kind, t.Round, k.At, k.Host, k.Successor, ranks, back})
 		}
 	}
-	r.CSV("runs.csv", []string{"run", "round", "seed", "solved", "seconds", "done", "losses", "of ranks", "attempts more", "from checkpoints", "iteration",
+	r.CSV("runs.csv", []string{"run", "round", "seed", "solved", "seconds", "done", "losses", "ranks lost", "attempts more", "from checkpoints", "iteration",
 		"residual", "wrong by", "lost after", "why not"}, runs)
-	r.CSV("losses.csv", []string{"run", "round", "seconds", "host", "rank", "successor"}, losses)
+	r.CSV("losses.csv", []string{"run", "round", "seconds", "host", "successor", "ranks", "back after"}, losses)
 }
