@@ -37,7 +37,7 @@ func TestQuick(t *testing.T) {
 	if err := chart.Keep("", func(r *chart.Results) error { return report(r, all, o) }); err != nil {
 		t.Error(err)
 	}
-	if len(all) != 1 || len(all[0].Kills) != o.most || all[0].ranksLost() == 0 || all[0].Attempts < all[0].ranksLost() || all[0].Resumed == 0 {
+	if len(all) != 1 || len(all[0].Kills) != o.most || all[0].ranksLost() == 0 || all[0].Attempts < all[0].ranksLost() || all[0].Resumed == 0 || all[0].WentOn == 0 {
 		t.Errorf("seed %d: %+v", o.seed, all)
 	}
 }

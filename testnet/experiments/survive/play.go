@@ -37,7 +37,8 @@ type trial struct {
 	Done      float64 // until each rank had said once that it has its part of the solution
 	Kills     []loss
 	Attempts  int // of all ranks, beyond the first of each
-	Resumed   int // of these went on from a checkpoint that status told of
+	Resumed   int // of these went on from a checkpoint, as status tells
+	WentOn    int // and as they say themselves, unless they died with that word
 	Iteration int // the one that the slowest rank had told of last
 	Residual  float64
 	Wrong     float64 // by how much the solution is, compared with that of a direct method
@@ -188,11 +189,19 @@ func (r *runner) submit(ctx context.Context, out string) (cmd *exec.Cmd, wait fu
 	}, nil
 }
 
-var said = regexp.MustCompile(`^rank (\d+): (?:iteration|done after) (\d+)`)
+var (
+	said   = regexp.MustCompile(`^rank (\d+): (?:iteration|done after) (\d+)`)
+	wentOn = regexp.MustCompile(`^rank \d+: goes on from checkpoint \d+ in iteration [1-9]`)
+)
 
 // listen reads what ranks say, until they say nothing more.
 func (r *runner) listen(from io.Reader) {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
+		if wentOn.MatchString(lines.Text()) {
+			r.mu.Lock()
+			r.trial.WentOn++
+			r.mu.Unlock()
+		}
 		m := said.FindStringSubmatch(lines.Text())
 		if m == nil {
 			continue
