@@ -61,8 +61,10 @@ type scale struct {
 
 // scales are the experiment, and the one for tests.
 var scales = map[bool]scale{
-	false: {hosts: 4, min: 6, n: 48, pause: 110 * time.Millisecond, every: 5 * time.Second, checkpoint: 2 * time.Second, longest: 3, undisturbedAtMost: 5 * time.Minute},
-	true:  {hosts: 2, min: 2, n: 24, pause: 50 * time.Millisecond, every: 4 * time.Second, checkpoint: time.Second, most: 2, longest: 1, undisturbedAtMost: 2 * time.Minute},
+	false: {hosts: 4, min: 6, n: 48, pause: 110 * time.Millisecond, every: 5 * time.Second,
+		checkpoint: 2 * time.Second, longest: 3, undisturbedAtMost: 5 * time.Minute},
+	true: {hosts: 2, min: 2, n: 24, pause: 50 * time.Millisecond, every: 4 * time.Second,
+		checkpoint: time.Second, most: 2, longest: 1, undisturbedAtMost: 2 * time.Minute},
 }
 
 func main() {

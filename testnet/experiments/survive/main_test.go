@@ -37,7 +37,8 @@ func TestQuick(t *testing.T) {
 	if err := chart.Keep("", func(r *chart.Results) error { return report(r, all, o) }); err != nil {
 		t.Error(err)
 	}
-	if len(all) != 1 || len(all[0].Kills) != o.most || all[0].ranksLost() == 0 || all[0].Attempts < all[0].ranksLost() || all[0].Resumed == 0 || all[0].WentOn == 0 {
+	if len(all) != 1 || len(all[0].Kills) != o.most || all[0].ranksLost() == 0 ||
+		all[0].Attempts < all[0].ranksLost() || all[0].Resumed == 0 || all[0].WentOn == 0 {
 		t.Errorf("seed %d: %+v", o.seed, all)
 	}
 }
@@ -47,7 +48,8 @@ func TestReport(t *testing.T) {
 	runs := func(seconds float64, why string) []trial {
 		return []trial{
 			{Kind: undisturbed, Round: 1, Solved: true, Seconds: 40, Residual: 9e-7, Wrong: 1e-8},
-			{Kind: kept, Round: 1, Solved: true, Seconds: seconds, Kills: []loss{{5, "east-2", "east-5", []lostRank{{3, 1, 2.5}}}, {10, "west-1", "west-5", nil}}, Attempts: 1, Resumed: 1, Why: why},
+			{Kind: kept, Round: 1, Solved: true, Seconds: seconds, Attempts: 1, Resumed: 1, Why: why,
+				Kills: []loss{{5, "east-2", "east-5", []lostRank{{3, 1, 2.5}}}, {10, "west-1", "west-5", nil}}},
 			{Kind: lostAll, Round: 1, Seconds: 120, Iteration: 300, Why: "not within 2m0s"},
 		}
 	}
@@ -57,7 +59,9 @@ func TestReport(t *testing.T) {
 		right   bool
 		wants   []string
 	}{
-		{60, "", true, []string{"| checkpoints | 1 | yes | 60.0 | 1.5 | 2 | 1 | 1 | 1 | 2.5 s (2.5 to 2.5) |", "1.50 times with checkpoints, met; without 3.00 times, then given up.",
+		{60, "", true, []string{
+			"| checkpoints | 1 | yes | 60.0 | 1.5 | 2 | 1 | 1 | 1 | 2.5 s (2.5 to 2.5) |",
+			"1.50 times with checkpoints, met; without 3.00 times, then given up.",
 			"| nothing | 1 | no, slowest rank in iteration 300 | 120.0 | 3 |"}},
 		{61, "", false, []string{"1.52 times with checkpoints, missed;"}},
 		{50, "wrong by 1", false, []string{"1.25 times with checkpoints, missed;"}},

@@ -27,6 +27,9 @@ const (
 	lostAll     = "nothing" // is kept: losses, without checkpoints
 )
 
+// lostAfter is the job's patience with silent nodes, the least that there is.
+const lostAfter = "2s"
+
 // trial is a run of the program.
 type trial struct {
 	Kind      string
@@ -43,7 +46,6 @@ type trial struct {
 	Residual  float64
 	Wrong     float64 // by how much the solution is, compared with that of a direct method
 	Why       string  // it is not solved, or not right
-	LostAfter string  // the job's patience with silent nodes, if zorilla lets one choose
 }
 
 // loss is the death of a host.
@@ -81,7 +83,8 @@ func play(ctx context.Context, o *options) error {
 		return err
 	}
 	t := &r.trial
-	fmt.Fprintf(os.Stderr, "%s: solved %t in %.1f s, %d losses, %d more attempts, %d resumed; %s\n", t.Kind, t.Solved, t.Seconds, len(t.Kills), t.Attempts, t.Resumed, t.Why)
+	fmt.Fprintf(os.Stderr, "%s: solved %t in %.1f s, %d losses, %d more attempts, %d resumed; %s\n",
+		t.Kind, t.Solved, t.Seconds, len(t.Kills), t.Attempts, t.Resumed, t.Why)
 	return os.WriteFile(o.result, b, 0o600)
 }
 
@@ -154,12 +157,8 @@ func (r *runner) run(ctx context.Context, out string) error {
 func (r *runner) submit(ctx context.Context, out string) (cmd *exec.Cmd, wait func() error, err error) {
 	o := r.o
 	host := r.fleet.origin.Name
-	args := []string{"host", host, "zorilla", "run", "-q", "--stdin", "none", "-n", fmt.Sprintf("%d..%d", o.min, r.ranks()), "--retries", "99", "--strategy", "spread",
-		"-o", "slab-*", "--into", out}
-	if help, _ := exec.CommandContext(ctx, "lab", "host", host, "zorilla", "run", "--help").Output(); strings.Contains(string(help), "--lost-after") {
-		r.trial.LostAfter = "2s"
-		args = append(args, "--lost-after", r.trial.LostAfter)
-	}
+	args := []string{"host", host, "zorilla", "run", "-q", "--stdin", "none", "-n", fmt.Sprintf("%d..%d", o.min, r.ranks()),
+		"--retries", "99", "--strategy", "spread", "--lost-after", lostAfter, "-o", "slab-*", "--into", out}
 	args = append(args, "--", "./async", "-n", strconv.Itoa(o.n), "-planes", "1", "-pause", o.pause.String())
 	if o.kind == kept {
 		args = append(args, "-checkpoint", o.checkpoint.String())
@@ -286,85 +285,6 @@ func (r *runner) watch(ctx context.Context, id string) (job jobs.Status, err err
 	return job, err
 }
 
-// locate takes what runs by now.
-func (r *runner) locate(where []jobs.WorkerStatus) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.where = where
-	for _, w := range where {
-		for i := range r.trial.Kills {
-			for k := range r.trial.Kills[i].Ranks {
-				if l := &r.trial.Kills[i].Ranks[k]; l.Back == 0 && l.Rank == w.Rank && l.Attempt < w.Attempt {
-					l.Back = time.Since(r.begun).Seconds() - r.trial.Kills[i].At
-				}
-			}
-		}
-	}
-}
-
-// lose notes that a host dies, and what it has.
-func (r *runner) lose(host, successor string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	k := loss{At: time.Since(r.begun).Seconds(), Host: host, Successor: successor}
-	for _, w := range r.where {
-		if w.Name == host {
-			k.Ranks = append(k.Ranks, lostRank{Rank: w.Rank, Attempt: w.Attempt})
-		}
-	}
-	r.trial.Kills = append(r.trial.Kills, k)
-}
-
-// trouble has a host die every so often, and another come in its place, from when all ranks are there
-// until the run ends.
-func (r *runner) trouble(ctx context.Context) error {
-	if _, err := lab.Until(ctx, r.o.limit, "all ranks run", func(context.Context) string {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if want := r.ranks(); len(r.where) < want {
-			return fmt.Sprintf("%d of %d do", len(r.where), want)
-		}
-		return ""
-	}); err != nil {
-		if ctx.Err() != nil {
-			return nil // the run has ended
-		}
-		return err
-	}
-	tick := time.NewTicker(r.o.every)
-	defer tick.Stop()
-	var all sync.WaitGroup
-	defer all.Wait()
-	failed := make(chan error, 1)
-	for kills := 0; r.o.most == 0 || kills < r.o.most; kills++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-failed:
-			return err
-		case <-tick.C:
-		}
-		lost, successor, err := r.fleet.victim()
-		if err != nil {
-			return err
-		}
-		r.lose(lost.Name, successor)
-		all.Go(func() {
-			err := lost.Crash()
-			if err == nil {
-				err = r.fleet.start(ctx, successor)
-			}
-			if err != nil && ctx.Err() == nil {
-				select {
-				case failed <- err:
-				default:
-				}
-			}
-		})
-	}
-	return nil
-}
-
 var checked = regexp.MustCompile(`residual (\S+), wrong by (\S+)\n`)
 
 // check compares the files that the job has brought with the direct solution.
@@ -372,7 +292,8 @@ func (r *runner) check(ctx context.Context, out string) {
 	files, err := filepath.Glob(filepath.Join(out, "slab-*"))
 	if err == nil {
 		var text []byte
-		text, err = exec.CommandContext(ctx, filepath.Join(r.o.programs, "async"), append([]string{"-check", "-n", strconv.Itoa(r.o.n)}, files...)...).CombinedOutput()
+		args := append([]string{"-check", "-n", strconv.Itoa(r.o.n)}, files...)
+		text, err = exec.CommandContext(ctx, filepath.Join(r.o.programs, "async"), args...).CombinedOutput()
 		if m := checked.FindSubmatch(text); m != nil {
 			r.trial.Residual, _ = strconv.ParseFloat(string(m[1]), 64) // it prints numbers
 			r.trial.Wrong, _ = strconv.ParseFloat(string(m[2]), 64)    // likewise

@@ -15,19 +15,20 @@ const aim = 1.5
 // report prints all runs and their ratios, and keeps them. It returns what is wrong.
 func report(r *chart.Results, all []trial, o *options) error {
 	var wrong []string
-	fmt.Fprintf(r, "async -n %d on %d hosts of %d slots at 3 sites, pause %v, checkpoints every %v, a host killed every %v.\n", o.n, 3*o.hosts, o.slots, o.pause, o.checkpoint, o.every)
-	if lost := all[0].LostAfter; lost != "" {
-		fmt.Fprintf(r, "The job takes a node for lost that is silent for %s.\n", lost)
-	}
-	fmt.Fprintln(r, "\n| run | round | solved | seconds | times undisturbed | losses | ranks lost | attempts more | from checkpoints | back after | residual | wrong by |\n"+
+	fmt.Fprintf(r, "async -n %d on %d hosts of %d slots at 3 sites, pause %v, checkpoints every %v, a host killed every %v.\n",
+		o.n, 3*o.hosts, o.slots, o.pause, o.checkpoint, o.every)
+	fmt.Fprintf(r, "The job takes a node for lost that is silent for %s.\n", lostAfter)
+	fmt.Fprintln(r, "\n| run | round | solved | seconds | times undisturbed | losses | ranks lost "+
+		"| attempts more | from checkpoints | back after | residual | wrong by |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, t := range all {
 		solved := "yes"
 		if !t.Solved {
 			solved = "no, slowest rank in iteration " + fmt.Sprint(t.Iteration)
 		}
-		fmt.Fprintf(r, "| %s | %d | %s | %.1f | %s | %d | %d | %d | %d | %s | %s | %s |\n", t.Kind, t.Round, solved, t.Seconds, chart.Number(math.Round(100*t.times(all))/100),
-			len(t.Kills), t.ranksLost(), t.Attempts, t.Resumed, t.back(), small(t.Residual), small(t.Wrong))
+		fmt.Fprintf(r, "| %s | %d | %s | %.1f | %s | %d | %d | %d | %d | %s | %s | %s |\n",
+			t.Kind, t.Round, solved, t.Seconds, chart.Number(math.Round(100*t.times(all))/100), len(t.Kills), t.ranksLost(),
+			t.Attempts, t.Resumed, t.back(), small(t.Residual), small(t.Wrong))
 		if t.Solved && t.Why != "" || !t.Solved && t.Kind != lostAll {
 			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", t.Kind, t.Round, t.Why))
 		}
@@ -115,7 +116,7 @@ func keep(r *chart.Results, all []trial) {
 	var runs, losses [][]any
 	for _, t := range all {
 		runs = append(runs, []any{t.Kind, t.Round, t.Seed, t.Solved, t.Seconds, t.Done, len(t.Kills), t.ranksLost(), t.Attempts, t.Resumed, t.Iteration,
-			small(t.Residual), small(t.Wrong), t.LostAfter, t.Why})
+			small(t.Residual), small(t.Wrong), t.Why})
 		for _, k := range t.Kills {
 			ranks, back := "", ""
 			for i, l := range k.Ranks {
@@ -128,6 +129,6 @@ func keep(r *chart.Results, all []trial) {
 		}
 	}
 	r.CSV("runs.csv", []string{"run", "round", "seed", "solved", "seconds", "done", "losses", "ranks lost", "attempts more", "from checkpoints", "iteration",
-		"residual", "wrong by", "lost after", "why not"}, runs)
+		"residual", "wrong by", "why not"}, runs)
 	r.CSV("losses.csv", []string{"run", "round", "seconds", "host", "successor", "ranks", "back after"}, losses)
 }
