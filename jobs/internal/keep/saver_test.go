@@ -285,6 +285,7 @@ func TestAWorkerThatDoesNotWait(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if len(w.made) != 3 || len(w.made[2].Holders) != 3 {
 			t.Errorf("its origin hears %+v", w.made)
 		}
@@ -296,7 +297,14 @@ func TestTwoCheckpointsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t, 10, 11)
 		slow := make(chan struct{})
-		w.keeps[10] = func(context.Context) error { <-slow; return nil }
+		w.keeps[10] = func(ctx context.Context) error {
+			select {
+			case <-slow:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		cause := errors.New("it was interrupted")
 		asking, interrupt := context.WithCancelCause(t.Context())
 		results := make(chan error, 2)
@@ -324,7 +332,7 @@ func TestTwoCheckpointsAtOnce(t *testing.T) {
 			t.Errorf("the next one: %+v", a)
 		}
 		synctest.Wait()
-		if len(w.made) != 2 || w.made[0].Number != 1 || w.made[1].Number != 2 || w.made[0].Manifest == w.made[1].Manifest {
+		if len(w.made) != 2 || w.made[0].Number != 1 || len(w.made[0].Holders) != 3 || w.made[1].Number != 2 || w.made[0].Manifest == w.made[1].Manifest {
 			t.Errorf("its origin hears %+v", w.made)
 		}
 	})
@@ -385,6 +393,7 @@ func TestACheckpointThatCannotBeMade(t *testing.T) {
 		if err := ask(gone); !errors.Is(err, context.Canceled) {
 			t.Errorf("whose asker is gone: %v", err)
 		}
+		synctest.Wait()
 		w.keeps[10] = nil
 		if a := w.checkpoint(); !a.Safe || a.Number != 2 {
 			t.Errorf("after these: %+v", a)
