@@ -73,7 +73,7 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
-	case s.OnePerNode:
+	case s.Single():
 		version = singleVersion
 	case len(s.Groups) > 0:
 		version = groupVersion

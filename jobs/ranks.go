@@ -9,6 +9,7 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/where"
+	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
 
@@ -196,7 +197,7 @@ func (s *Spec) Restarts(rank int) string {
 	if group, _ := s.GroupOf(rank); group >= 0 {
 		return cmp.Or(s.Groups[group].Restart, groups.RestartJob)
 	}
-	if s.FixedSize() {
+	if s.FixedSize() && !s.Mapped() {
 		return groups.RestartJob
 	}
 	return groups.RestartRank
@@ -218,14 +219,45 @@ func (s *Spec) RestartsOf(ranks []RankAttempt) string {
 
 // Replaces reports whether a rank that is lost gets another node while others go on.
 func (s *Spec) Replaces() bool {
-	return !s.FixedSize() || slices.ContainsFunc(s.Groups, func(g groups.Group) bool { return g.Restart == groups.RestartRank })
+	return !s.FixedSize() || s.Mapped() || slices.ContainsFunc(s.Groups, func(g groups.Group) bool { return g.Restart == groups.RestartRank })
 }
 
 // Rigid reports whether the job is all or nothing (design: a gang), and starts again as a whole.
 func (s *Spec) Rigid() bool {
-	return s.FixedSize() && !slices.ContainsFunc(s.Groups, func(g groups.Group) bool {
+	return s.FixedSize() && !s.Mapped() && !slices.ContainsFunc(s.Groups, func(g groups.Group) bool {
 		return g.Restart == groups.RestartRank || g.Restart == groups.RestartGroup
 	})
+}
+
+// Mapped reports whether the ranks are placed by a task graph. Then each has a node of its own, and is replaced
+// by itself when it is lost.
+func (s *Spec) Mapped() bool { return placement.Strategy(s.Strategy) == placement.Maheve }
+
+// Single reports whether no two workers of the job may be at one node.
+func (s *Spec) Single() bool { return s.OnePerNode || s.Mapped() }
+
+// checkGraph returns what is wrong with the task graph, as a user sees it.
+func (s *Spec) checkGraph() string {
+	switch {
+	case s.Graph == nil && !s.Mapped():
+		return ""
+	case s.Graph == nil:
+		return "--strategy maheve places ranks by what they tell each other: want --graph"
+	case !s.Mapped():
+		return "--graph: only --strategy maheve looks at it"
+	case s.Array != nil, s.Replicas > 1, len(s.Groups) > 0, s.MPI, s.MaxRTT > 0:
+		return "--strategy maheve goes with no array, groups, --replicas, --mpi or --max-rtt"
+	case s.Search.Mode == SearchPaper:
+		return "--strategy maheve: want --search adaptive"
+	}
+	m, err := s.Graph.Graph()
+	if err != nil {
+		return "--graph: " + err.Error()
+	}
+	if s.Min != len(m.Cost) || s.Max != len(m.Cost) {
+		return fmt.Sprintf("-n %d..%d: the graph has %d tasks, each of which is a rank: want -n %d", s.Min, s.Max, len(m.Cost), len(m.Cost))
+	}
+	return ""
 }
 
 // checkGroups returns what is wrong with the groups, as a user sees it.

@@ -41,7 +41,7 @@ func TestOnePerNode(t *testing.T) {
 		{Spec{Min: 2, Max: 2}, "", "version >= 9"},
 		{Spec{Min: 1, Max: 4, Where: "slots > 1", Strategy: "compact", Replicas: 1}, "", "version >= 9 && (slots > 1)"},
 		{Spec{Min: 2, Max: 2, Strategy: "concentrate"}, "--one-per-node with --strategy concentrate", ""},
-		{Spec{Min: 2, Max: 2, Access: Access{ShareWork: true}}, "--one-per-node with --share-work", ""},
+		{Spec{Min: 2, Max: 2, Access: Access{ShareWork: true}}, "--one-per-node, or --strategy maheve, with --share-work", ""},
 	} {
 		s := c.spec
 		s.Args, s.Slots, s.OnePerNode = []string{"true"}, 1, true

@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/transfer"
 )
 
@@ -66,8 +67,9 @@ type Spec struct {
 
 // Placing is how the nodes of a job are to be to each other.
 type Placing struct {
-	MaxRTT     codec.Duration `json:"max_rtt,omitempty"`      // between any two of them; 0 = no bound
-	OnePerNode bool           `json:"one_per_node,omitempty"` // no two workers are at one
+	MaxRTT     codec.Duration  `json:"max_rtt,omitempty"`      // between any two of them; 0 = no bound
+	OnePerNode bool            `json:"one_per_node,omitempty"` // no two workers are at one
+	Graph      *mapping.Listed `json:"graph,omitempty"`        // by which ranks are placed; nil = by their distances alone
 }
 
 // check returns what is wrong, as a user sees it.
@@ -77,10 +79,10 @@ func (p *Placing) check(s *Spec) string {
 		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", p.MaxRTT, MaxApart)
 	case p.OnePerNode && placement.Strategy(s.Strategy) == placement.Concentrate:
 		return "--one-per-node with --strategy concentrate, which fills each node: want one of them"
-	case p.OnePerNode && s.ShareWork:
-		return "--one-per-node with --share-work: there is nobody to share a directory with; want one of them"
+	case s.Single() && s.ShareWork:
+		return "--one-per-node, or --strategy maheve, with --share-work: there is nobody to share a directory with; want one of them"
 	}
-	return ""
+	return s.checkGraph()
 }
 
 // Access is what workers can reach of a node, and what it does for them.
@@ -372,7 +374,9 @@ func (s *Spec) Gathered() []string {
 
 // JointChoice reports whether more than the distance of each node counts for the choice of the job's
 // nodes: whether offers are enough is known only by trying.
-func (s *Spec) JointChoice() bool { return s.Pairwise() || s.Replicas > 1 || len(s.Groups) > 0 }
+func (s *Spec) JointChoice() bool {
+	return s.Pairwise() || s.Replicas > 1 || len(s.Groups) > 0 || s.Mapped()
+}
 
 // StopsOnBadExit reports whether one rank that fails stops the others.
 func (s *Spec) StopsOnBadExit() bool {

@@ -21,6 +21,7 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/mounts"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/transfer"
 )
 
@@ -51,7 +52,10 @@ func jobFlags() []cli.Flag {
 			Usage: "`KEY` of this submission, made up if not given: submitted again with it, and the same options, it is the same job"},
 		&cli.StringFlag{Name: "J", Aliases: []string{"name"}, Usage: "`NAME` of the job"},
 		&cli.IntFlag{Name: "priority", Usage: "`P` from -100 to 100, higher goes first"},
-		&cli.StringFlag{Name: "strategy", DefaultText: "nearest", Usage: "`HOW` to choose among offers: nearest, spread, concentrate, compact or bandwidth"},
+		&cli.StringFlag{Name: "strategy", DefaultText: "nearest",
+			Usage: "`HOW` to choose among offers: nearest, spread, concentrate, compact, bandwidth or maheve"},
+		&cli.StringFlag{Name: "graph",
+			Usage: "what ranks tell each other, for --strategy maheve: `GRAPH` such as grid:8x8, ring:64 or a file in the format of METIS"},
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.BoolFlag{Name: "one-per-node", Usage: "no two workers of the job are at one node"},
 		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
@@ -162,6 +166,9 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if spec.Min, spec.Max, err = units.ParseRange(c.String("n")); err != nil {
 		return fmt.Errorf("-n %s: %w", c.String("n"), err)
 	}
+	if err = readGraph(c, spec); err != nil {
+		return fmt.Errorf("--graph %w", err)
+	}
 	if spec.MaxOutput, err = maxOutput(c.String("max-output")); err != nil {
 		return err
 	}
@@ -214,6 +221,33 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		return err
 	}
 	return nil
+}
+
+// readGraph reads a task graph, a name such as grid:8x8 or a file; there is a rank for each task.
+func readGraph(c *cli.Context, spec *jobs.Spec) (err error) {
+	name := c.String("graph")
+	if name == "" {
+		return nil
+	}
+	if kind, _, found := strings.Cut(name, ":"); found && (kind == "grid" || kind == "ring") {
+		spec.Graph = &mapping.Listed{Name: name}
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w; want such a file, grid:ROWSxCOLUMNS or ring:TASKS", name, errors.Unwrap(err))
+		}
+		defer f.Close()
+		m, err := mapping.ReadMETIS(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		spec.Graph = mapping.List(m)
+	}
+	m, err := spec.Graph.Graph()
+	if err == nil && spec.Mapped() && !c.IsSet("n") {
+		spec.Min, spec.Max = len(m.Cost), len(m.Cost)
+	}
+	return err
 }
 
 // dependencies reads KIND:JOB, as many as there are.

@@ -154,7 +154,8 @@ func choices() map[string][]string {
 		"where": {`site == "a\b"`, "mem >= 8G && slots > 1"}, "mount": {"/data", "/scratch:rw"}, "net": {"host", "job", "none"}, "mpi": {"true", "false"},
 		"share-work": {"true"}, "t": {"10m", "600", "1-00:00:01"}, "i": {"in", "in:there", "i*"}, "o": {"out-*", "a,b", ".hidden"},
 		"e": {"A=1", "A=2", "B.c=x=y \"'\\ é", "HOME", "E="}, "key": {"k-1"}, "J": {"a name", "007"}, "priority": {"-3", "5"}, "strategy": {"spread", "nearest"},
-		"max-rtt": {"5ms"}, "one-per-node": {"true"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
+		"max-rtt": {"5ms"}, "one-per-node": {"true"},
+		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
 		"lost-after": {"2s"},
 		"launcher":   {"mpirun"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
 		"flood-wait": {"2s"}, "flood-factor": {"1.5", "2"}, "give-up": {"never", "1h"}, "stdin": {"none"}, "a": {"1-9:2,12%3"}, "each-line": {"lines"},
@@ -165,7 +166,8 @@ func choices() map[string][]string {
 func TestCommandLinesArePrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")
-	for name, text := range map[string]string{"in": "x", "lines": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\n", "prog": "#!/bin/sh\n", "job.sh": "#!/bin/sh\n#ZORILLA -e S=1 -o log -n 5\n"} {
+	for name, text := range map[string]string{
+		"ring.graph": "3 3\n2 3\n1 3\n1 2\n", "in": "x", "lines": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\n", "prog": "#!/bin/sh\n", "job.sh": "#!/bin/sh\n#ZORILLA -e S=1 -o log -n 5\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -232,7 +232,10 @@ func wish(spec jobs.Spec) string {
 	if spec.MaxRTT > 0 {
 		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"
 	}
-	if spec.OnePerNode {
+	if spec.Graph != nil {
+		s += ", by a graph of " + count(spec.Max, "task")
+	}
+	if spec.Single() {
 		s += ", one at a node"
 	}
 	switch spec.Net {

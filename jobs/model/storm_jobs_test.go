@@ -14,6 +14,7 @@ import (
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/model"
 	"zorilla/jobs/placement"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/jobs/placement/topology"
 )
 
@@ -135,6 +136,10 @@ func (s *storm) job() jobs.Spec {
 		spec = s.groups(spec)
 	}
 	spec.OnePerNode = single
+	if mapped := s.apart.Float64() < 0.4; mapped && single && spec.Min == spec.Max && spec.Min >= 3 && len(spec.Groups) == 0 &&
+		spec.Replicas == 0 && spec.Search.Adaptive() {
+		spec.Strategy, spec.MaxRTT, spec.Graph = "maheve", 0, &mapping.Listed{Name: fmt.Sprintf("ring:%d", spec.Min)}
+	}
 	if single && spec.Replicas > 1 && s.room(&spec) != nil {
 		spec.Replicas = 0
 	}

@@ -157,7 +157,7 @@ func (s *storm) rage() {
 	s.strike(s.length/time.Duration(5+s.rnd.IntN(20)), func(node int) {
 		spec, times := s.job(), 1
 		if s.chance(0.3) { // they take turns to search, if they are rigid
-			times, spec.Strategy, spec.MaxRTT = 2+s.rnd.IntN(8), "", 0
+			times, spec.Strategy, spec.MaxRTT, spec.Graph = 2+s.rnd.IntN(8), "", 0, nil
 		}
 		for range times {
 			id, err := s.submit(node, spec)

@@ -37,6 +37,7 @@ const (
 	Concentrate Strategy = "concentrate" // as many workers per node as it takes, nearest nodes first
 	Compact     Strategy = "compact"     // smallest worst round trip between two nodes, see Wish.Place
 	Bandwidth   Strategy = "bandwidth"   // as nearest, by how long the job's input takes to each node, see Timed
+	Maheve      Strategy = "maheve"      // by a task graph, one task to a node, see package mapping
 )
 
 var (
@@ -53,7 +54,7 @@ const MaxPlaces = 10_000_000
 
 // Strategies returns all strategies, the default first.
 func Strategies() []Strategy {
-	return []Strategy{Nearest, Spread, Concentrate, Compact, Bandwidth}
+	return []Strategy{Nearest, Spread, Concentrate, Compact, Bandwidth, Maheve}
 }
 
 // Check returns an error that lists the choices if s is not a strategy. Empty
@@ -86,8 +87,8 @@ func PlaceReplicas(strategy Strategy, offers []Offer, n, r int) (assign [][]int,
 	if err := strategy.Check(); err != nil {
 		return nil, err
 	}
-	if strategy == Compact {
-		return nil, fmt.Errorf("%w: %s needs the distances between nodes", ErrInvalid, Compact)
+	if strategy == Compact || strategy == Maheve {
+		return nil, fmt.Errorf("%w: %s needs the distances between nodes", ErrInvalid, strategy)
 	}
 	list, err := shortList(offers, n, r)
 	if err != nil {

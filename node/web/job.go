@@ -206,7 +206,7 @@ func facts(st *jobs.Status) []counter {
 	if s.MaxRTT > 0 {
 		list = append(list, counter{"Nodes within", span(time.Duration(s.MaxRTT))})
 	}
-	if s.OnePerNode {
+	if s.Single() {
 		list = append(list, counter{"Workers at a node", "1"})
 	}
 	list = append(list, means(s)...)

@@ -26,6 +26,7 @@ var judges = map[string]func(s *Script, value string) string{
 
 	"i":         func(s *Script, value string) string { return s.sends(value) },
 	"each-line": func(s *Script, value string) string { return s.reads(value) },
+	"graph":     func(s *Script, value string) string { return s.reads(value) },
 	"stdin":     func(s *Script, value string) string { return s.reads(value) },
 	"o":         when(transfer.NamesHidden, "names hidden files"),
 	"e":         when(func(value string) bool { return !strings.Contains(value, "=") }, "sends a variable of yours"),

@@ -63,7 +63,7 @@ func (l *ledger) advertisement(now time.Time, name jobs.ID, r jobs.Round, others
 	life := min(time.Duration(r.Wait)+10*time.Second, wire.MaxLife)
 	ad := wire.Advertisement{
 		Job: name, Addrs: addrs, Round: r.Number, Wanted: r.Wanted, Others: others,
-		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise() || spec.Replaces(),
+		Priority: spec.Priority, Stamp: l.Rec.Stamp, Near: spec.Pairwise() || spec.Mapped() || spec.Replaces(),
 		Life: life.Milliseconds(), Signed: now.UnixMilli(),
 	}
 	ad.AskFor(spec)

@@ -230,7 +230,9 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
 		k.watched, k.progress, k.granted = true, now, now
 		spec := p.Rec.Spec
-		spec.OnEnd = "" // it is for this node alone
+		if spec.OnEnd = ""; spec.Mapped() { // what is for this node alone
+			spec.Strategy, spec.Graph, spec.OnePerNode = "", nil, true
+		}
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
 			Job: p.Rec.ID, Held: held, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
 			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),

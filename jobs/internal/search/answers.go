@@ -174,6 +174,9 @@ func (s *nodeAnswers) roundTrip(id vicinity.ID) time.Duration {
 	return max(0, time.Duration(s.Answers[id].RTT))
 }
 
+// powerOf is what a node has said of the power of its cores; 0 = nothing.
+func (s *nodeAnswers) powerOf(id vicinity.ID) int64 { return s.about[id].Power }
+
 // known returns the round trips to other nodes: to those near by as they were measured, to others as their answers
 // said. Those that the job keeps away from are left out.
 func (s *nodeAnswers) known(now time.Time, self vicinity.ID, near []vicinity.Measured) map[vicinity.ID]time.Duration {

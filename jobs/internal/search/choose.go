@@ -55,7 +55,12 @@ func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offe
 		return (&grouping{Search: s, near: near}).arrange(d, offers)
 	}
 	c := &choice{demand: d, offers: offers, near: near}
-	if near != nil { // a job alone has lost ranks: nobody comes after it
+	if s.spec.Mapped() {
+		var err error
+		if c.assign, err = mapped(s.spec, d.Wanted, d.Lost, offers, s.powerOf, s.estimate); err != nil {
+			return nil, err
+		}
+	} else if near != nil { // a job alone has lost ranks: nobody comes after it
 		var err error
 		if c.assign, err = near.replace(s.wish(offers, d), offers, s.timed(s.spec, offers), s.spec.JointChoice()); err != nil {
 			return nil, err
@@ -68,7 +73,7 @@ func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offe
 		c.assign = got.Offers
 	}
 	c.worst = farthest(offers, c.assign)
-	c.any = s.spreading(d) || near == nil && s.comparing(c.assign, offers)
+	c.any = s.spreading(d) || s.spec.Mapped() && near == nil && !s.everybodyAnswered() || near == nil && s.comparing(c.assign, offers)
 	return c, nil
 }
 
@@ -94,7 +99,7 @@ func (s *Search) decide(now time.Time, c *choice, n *Next) bool {
 	switch {
 	case len(c.assign) < c.demand.Wanted && !c.any && !s.spec.JointChoice(): // it begins with these, while the flood goes on
 		since, horizon = s.FloodedAt, anywhere
-	case c.near != nil && !c.any && !s.spec.JointChoice(): // who is nearer to this node is not better
+	case c.near != nil && !c.any && (!s.spec.JointChoice() || s.spec.Mapped()): // who is nearer to this node is not better
 	case s.looksOn(now, c, n):
 		return false
 	}

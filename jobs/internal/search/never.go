@@ -82,7 +82,7 @@ func (s *Search) never(d *Demand) string {
 		return fmt.Sprintf("no member has %s, the largest has %d", units.Count(spec.GPUs, "GPU", "GPUs"), has.gpus)
 	case s.able.nodes == 0:
 		return "no member can run it"
-	case spec.OnePerNode && d.Least > s.able.nodes:
+	case spec.Single() && d.Least > s.able.nodes:
 		return fmt.Sprintf("%s at nodes of their own need as many, %d can run it", units.Count(d.Least, "worker", "workers"), s.able.nodes)
 	case spec.Replicas > s.able.nodes && s.able.nodes == members:
 		return fmt.Sprintf("%d copies of a rank need %d nodes, %d are there", spec.Replicas, spec.Replicas, members)

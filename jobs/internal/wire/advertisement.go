@@ -105,7 +105,7 @@ type Answer struct {
 func (ad *Advertisement) AskFor(spec *jobs.Spec) {
 	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
 	ad.Kinds, _ = spec.Kinds()
-	ad.Single = spec.OnePerNode
+	ad.Single = spec.Single()
 	ad.Ask(spec.Net)
 }
 

@@ -1,0 +1,103 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/placement"
+	"zorilla/jobs/placement/mapping"
+	"zorilla/vicinity"
+)
+
+// The choice for jobs that are placed by a task graph (--strategy maheve): all that is offered is put into
+// clusters, and package mapping says which task, which is a rank, each node gets. A lost rank gets the node that
+// package mapping has for it.
+
+// maxMapped bounds how many nodes, the nearest, are put into clusters: that costs the square of it.
+const maxMapped = 1024
+
+// network is offers by clusters.
+type network struct {
+	clusters []mapping.Cluster
+	offers   [][]int             // of each cluster, by the place in Power
+	of       map[vicinity.ID]int // the cluster of each node
+}
+
+// newNetwork puts the nodes that offer, and others, into clusters. Power is 0 where it is not known.
+func newNetwork(offers []placement.Offer, others []vicinity.ID, power func(vicinity.ID) int64, between apartOf) *network {
+	order := make([]int, 0, len(offers))
+	for i, o := range offers {
+		if o.Workers > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(offers[a].RTT, offers[b].RTT) })
+	order = order[:min(len(order), maxMapped)]
+	ids := make([]vicinity.ID, 0, len(order)+len(others))
+	for _, i := range order {
+		ids = append(ids, vicinity.ID(offers[i].Node))
+	}
+	for _, id := range others {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	n := &network{of: map[vicinity.ID]int{}}
+	for number, group := range vicinity.Group(len(ids), func(a, b int) time.Duration { return between(ids[a], ids[b]) }) {
+		var c mapping.Cluster
+		var list []int
+		for _, i := range group {
+			n.of[ids[i]] = number
+			if i < len(order) {
+				c.Power = append(c.Power, float64(cmp.Or(power(ids[i]), vicinity.UsualPower)))
+				list = append(list, order[i])
+			}
+		}
+		n.clusters, n.offers = append(n.clusters, c), append(n.offers, list)
+	}
+	return n
+}
+
+// take takes a node out of what is free, and returns its offer.
+func (n *network) take(p mapping.Place) int {
+	i := n.offers[p.Cluster][p.Node]
+	n.offers[p.Cluster] = slices.Delete(slices.Clone(n.offers[p.Cluster]), p.Node, p.Node+1)
+	n.clusters[p.Cluster].Power = slices.Delete(slices.Clone(n.clusters[p.Cluster].Power), p.Node, p.Node+1)
+	return i
+}
+
+// mapped gives offers to a job by its graph: to all of its ranks, or to some that are looked for again, near where
+// they were lost.
+func mapped(spec *jobs.Spec, wanted int, lost losses, offers []placement.Offer, power func(vicinity.ID) int64, between apartOf) ([]int, error) {
+	n := newNetwork(offers, lost.nodes(), power, between)
+	assign := make([]int, wanted)
+	if wanted < spec.Max || len(lost) > 0 {
+		for place := range assign {
+			cluster, known := n.of[lost.at(place)]
+			if !known {
+				cluster = -1
+			}
+			p, ok := mapping.Replacement(cluster, n.clusters)
+			if !ok {
+				return nil, fmt.Errorf("%w: %d workers wanted, %d nodes offered", placement.ErrInfeasible, wanted, place)
+			}
+			assign[place] = n.take(p)
+		}
+		return assign, nil
+	}
+	graph, err := spec.Graph.Graph()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", placement.ErrInvalid, err)
+	}
+	m, err := mapping.Maheve(graph, n.clusters, mapping.DefaultSpares)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", placement.ErrInfeasible, err)
+	}
+	for rank, p := range m.Places {
+		assign[rank] = n.offers[p.Cluster][p.Node]
+	}
+	return assign, nil
+}
