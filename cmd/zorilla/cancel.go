@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"zorilla/cmd/zorilla/columns"
 	"zorilla/internal/units"
 
 	"github.com/urfave/cli/v2"
@@ -243,7 +244,7 @@ zorilla checkpoint state
 zorilla checkpoint --epoch $STEP state
 zorilla checkpoint --wait=false state    returns when DIR was read`,
 		Flags: []cli.Flag{
-			&cli.Int64Flag{Name: "epoch", DefaultText: "the checkpoint's number", Usage: "`NUMBER` of the state, the same in all ranks"},
+			&cli.IntFlag{Name: "epoch", DefaultText: "the checkpoint's number", Usage: "`NUMBER` of the state, the same in all ranks"},
 			&cli.BoolFlag{Name: "all-ranks", Usage: "it is the state of all ranks that start again together: each begins with DIR"},
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the nodes have it"},
 			jsonFlag(),
@@ -253,8 +254,8 @@ zorilla checkpoint --wait=false state    returns when DIR was read`,
 			switch {
 			case c.NArg() > 1:
 				return usage(c, "unexpected argument %q: want one directory", c.Args().Get(1))
-			case c.IsSet("epoch") && c.Int64("epoch") < 1:
-				return usage(c, "--epoch %d: want a number from 1", c.Int64("epoch"))
+			case c.IsSet("epoch") && c.Int("epoch") < 1:
+				return usage(c, "--epoch %d: want a number from 1", c.Int("epoch"))
 			case path == "":
 				return fmt.Errorf("checkpoint: %s", noSocket)
 			}
@@ -263,7 +264,7 @@ zorilla checkpoint --wait=false state    returns when DIR was read`,
 				return fmt.Errorf("checkpoint: %w", err)
 			}
 			var a jobs.CheckpointAnswer
-			ask := workerapi.Checkpoint{Dir: dir, Epoch: c.Int64("epoch"), All: c.Bool("all-ranks"), Wait: c.Bool("wait")}
+			ask := workerapi.Checkpoint{Dir: dir, Epoch: int64(c.Int("epoch")), All: c.Bool("all-ranks"), Wait: c.Bool("wait")}
 			if err := ask.Make(c.Context, path, &a); err != nil {
 				return fmt.Errorf("checkpoint: %w", err)
 			}
@@ -286,7 +287,7 @@ func printCheckpoint(out, warnings io.Writer, a *jobs.CheckpointAnswer, waited b
 	text := "is copied"
 	switch {
 	case len(a.Keepers) > 0:
-		text = "at " + strings.Join(a.Keepers, ", ")
+		text = "at " + columns.Clean(strings.Join(a.Keepers, ", "))
 	case waited:
 		text = "at this node alone"
 	}
@@ -296,9 +297,9 @@ func printCheckpoint(out, warnings io.Writer, a *jobs.CheckpointAnswer, waited b
 	}
 	switch {
 	case waited && !a.Safe:
-		return fmt.Errorf("checkpoint %d is not safe: %s", a.Number, a.Short)
+		return fmt.Errorf("checkpoint %d is not safe: %s", a.Number, columns.Clean(a.Short))
 	case a.Short != "":
-		_, _ = fmt.Fprintf(warnings, "zorilla: warning: checkpoint %d: %s\n", a.Number, a.Short)
+		_, _ = fmt.Fprintf(warnings, "zorilla: warning: checkpoint %d: %s\n", a.Number, columns.Clean(a.Short))
 	}
 	return nil
 }
