@@ -250,21 +250,6 @@ func readGraph(c *cli.Context, spec *jobs.Spec) (err error) {
 	return err
 }
 
-// dependencies reads KIND:JOB, as many as there are.
-func dependencies(s string) (list []jobs.Dependency, err error) {
-	if s == "" {
-		return nil, nil
-	}
-	for _, part := range strings.Split(s, ",") {
-		kind, job, found := strings.Cut(part, ":")
-		if !found || job == "" || !slices.Contains([]string{"afterok", "afterany", "afternotok"}, kind) {
-			return nil, fmt.Errorf("-d %s: want afterok:JOB, afterany:JOB or afternotok:JOB", part)
-		}
-		list = append(list, jobs.Dependency{Kind: jobs.DependencyKind(kind), Job: jobs.ID(job)})
-	}
-	return list, nil
-}
-
 // environment reads K=V, or K to be looked up.
 func environment(args []string, lookup func(string) (string, bool)) (map[string]string, error) {
 	env := map[string]string{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,4 +130,19 @@ func parseTime(flag, s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s %s: %w", flag, s, err)
 	}
 	return d, nil
+}
+
+// dependencies reads KIND:JOB, as many as there are.
+func dependencies(s string) (list []jobs.Dependency, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(s, ",") {
+		kind, job, found := strings.Cut(part, ":")
+		if !found || job == "" || !slices.Contains([]string{"afterok", "afterany", "afternotok"}, kind) {
+			return nil, fmt.Errorf("-d %s: want afterok:JOB, afterany:JOB or afternotok:JOB", part)
+		}
+		list = append(list, jobs.Dependency{Kind: jobs.DependencyKind(kind), Job: jobs.ID(job)})
+	}
+	return list, nil
 }
