@@ -32,7 +32,8 @@ func (o *Jobs) Report(from vicinity.ID, rep *wire.Report) (ack wire.Ack, err err
 		err = nil
 	}
 	reply := make(chan wire.Ack, 1)
-	o.loop.Post(func() { o.stored(j, from, rep, err, reply) })
+	trouble := err // the loop may come to it when this has returned something else
+	o.loop.Post(func() { o.stored(j, from, rep, trouble, reply) })
 	if err != nil {
 		return ack, err
 	}
