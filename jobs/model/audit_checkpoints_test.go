@@ -56,7 +56,7 @@ type rankSaved struct {
 	list     []jobs.Checkpoint // what the journal has
 	numbers  map[int]transfer.Hash
 	told     map[int64]*jobs.Checkpoint // by epoch, of a rank that starts alone by number
-	missedTo int                        // the largest number of those that were lost
+	missedTo int                        // the largest number of those that were lost, or are of sizes that were chosen anew
 	history  int
 }
 
@@ -235,6 +235,9 @@ func (s *story) readRestart(a *Audit, ev *record.Event) string {
 		}
 		if whole && s.resizes() {
 			clear(k.told)
+			for number := range k.numbers { // its program may hear of them yet
+				k.missedTo = max(k.missedTo, number)
+			}
 			continue
 		}
 		if len(ranks) == 1 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -137,9 +136,7 @@ func (s *storm) job() jobs.Spec {
 		spec = s.groups(spec)
 	}
 	spec.OnePerNode = single
-	// Such jobs are drawn only if ZORILLA_MAPPED is set: in seed 36 with them a rank begins anew that was
-	// told of a checkpoint.
-	if mapped := os.Getenv("ZORILLA_MAPPED") != "" && s.apart.Float64() < 0.4; mapped && single && spec.Min == spec.Max && spec.Min >= 3 && len(spec.Groups) == 0 &&
+	if mapped := s.apart.Float64() < 0.4; mapped && single && spec.Min == spec.Max && spec.Min >= 3 && len(spec.Groups) == 0 &&
 		spec.Replicas == 0 && spec.Search.Adaptive() {
 		spec.Strategy, spec.MaxRTT, spec.Graph = "maheve", 0, &mapping.Listed{Name: fmt.Sprintf("ring:%d", spec.Min)}
 	}
