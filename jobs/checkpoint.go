@@ -92,6 +92,9 @@ type CheckpointAnswer struct {
 	Keepers []string `json:"keepers"`
 	// Short says why these are fewer than there should be; one line.
 	Short string `json:"short,omitempty"`
+	// LeftOut says which files of the directory are not in it, since they are links or the like, or have names
+	// that cannot be sent; one line.
+	LeftOut string `json:"left_out,omitempty"`
 	// Safe is set if another attempt would begin with it, or a later one.
 	Safe bool `json:"safe"`
 }

@@ -178,14 +178,13 @@ func uploadLimit(value string) (int64, error) {
 }
 
 func maxKept(value string) (int64, error) {
-	if value == "none" {
+	switch value {
+	case "none":
 		return math.MaxInt64, nil
+	case "0":
+		return KeepNone, nil
 	}
-	n, err := units.ParseBytes(value)
-	if err == nil && n == 0 {
-		n = KeepNone
-	}
-	return n, err
+	return units.ParseBytes(value)
 }
 
 func yesNo(value string) (bool, error) {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -51,6 +52,10 @@ func TestLimitsChange(t *testing.T) {
 		{change: "upload-limit=0", bad: "want a size"},
 		{change: "upload-limit=63K", bad: "want none, or 64 KiB a second or more"},
 		{change: "upload-limit=none", want: Limits{Mounts: "exposed"}},
+		{change: "max-kept=20G", want: Limits{Mounts: "exposed", MaxKept: 20 << 30}},
+		{change: "max-kept=lots", bad: "want a size"},
+		{change: "max-kept=0", want: Limits{Mounts: "exposed", MaxKept: KeepNone}},
+		{change: "max-kept=none", want: Limits{Mounts: "exposed", MaxKept: math.MaxInt64}},
 	} {
 		before := l
 		err := l.Change(step.change)

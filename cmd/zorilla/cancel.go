@@ -295,6 +295,9 @@ func printCheckpoint(out, warnings io.Writer, a *jobs.CheckpointAnswer, waited b
 	if _, err := fmt.Fprintf(out, "checkpoint %d: %s, %s\n", a.Number, size, text); err != nil {
 		return err
 	}
+	if a.LeftOut != "" {
+		_, _ = fmt.Fprintf(warnings, "zorilla: warning: checkpoint %d: %s\n", a.Number, columns.Clean(a.LeftOut))
+	}
 	switch {
 	case waited && !a.Safe:
 		return fmt.Errorf("checkpoint %d is not safe: %s", a.Number, columns.Clean(a.Short))
@@ -310,9 +313,10 @@ func belowWork(work, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rel, err := filepath.Rel(work, abs)
-	if err != nil || !filepath.IsLocal(rel) {
-		return "", errors.New(abs + " is not below the work directory: only what is there can be kept")
+	for _, root := range []string{work, os.Getenv("HOME")} { // workers that share a directory have it elsewhere, and hear that from the node
+		if rel, err := filepath.Rel(root, abs); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), nil
+		}
 	}
-	return filepath.ToSlash(rel), nil
+	return "", errors.New(abs + " is not below the work directory: only what is there can be kept")
 }

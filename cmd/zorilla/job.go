@@ -167,7 +167,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		return fmt.Errorf("-n %s: %w", c.String("n"), err)
 	}
 	if err = readGraph(c, spec); err != nil {
-		return fmt.Errorf("--graph %w", err)
+		return fmt.Errorf("--graph: %w", err)
 	}
 	if spec.MaxOutput, err = maxOutput(c.String("max-output")); err != nil {
 		return err

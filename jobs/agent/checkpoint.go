@@ -104,10 +104,10 @@ func (c *checkpoints) begun(id keep.Worker) (last int) {
 	return last
 }
 
-func (c *checkpoints) read(ctx context.Context, id keep.Worker, dir string) (out jobs.RankOutput, done func(), err error) {
+func (c *checkpoints) read(ctx context.Context, id keep.Worker, dir string) (out jobs.RankOutput, leftOut string, done func(), err error) {
 	inputs := (*transfer.Manifest)(nil)
 	if !c.loop.Call(func() { inputs = c.visits.Inputs(id.Job) }) {
-		return out, nil, jobs.ErrStopped
+		return out, "", nil, jobs.ErrStopped
 	}
 	return c.visits.ReadCheckpoint(ctx, participant.WorkerID(id), dir, inputs)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/participant"
@@ -53,15 +54,17 @@ func (v Visits) Snapshot(ctx context.Context, id participant.WorkerID, globs []s
 	}
 	pin, done := v.x.recent.Begin(fmt.Sprintf("here/%s/%d/%d", id.Job, id.Rank, id.Attempt))
 	defer func() { done(err) }()
-	return v.read(ctx, id, pin, globs, inputs)
+	out, _, err = v.read(ctx, id, pin, globs, inputs)
+	return out, err
 }
 
 // ReadCheckpoint puts a directory of a worker here into the store, pinned until done is called. In the work directory
-// itself inputs are left out that are as they were. It may be called from any goroutine.
+// itself hidden names are left out, and inputs that are as they were. What is left out says what else is, "" = nothing. It may
+// be called from any goroutine.
 func (v Visits) ReadCheckpoint(
 	ctx context.Context, id participant.WorkerID, dir string, inputs *transfer.Manifest,
-) (out jobs.RankOutput, done func(), err error) {
-	glob := dir + "/**"
+) (out jobs.RankOutput, leftOut string, done func(), err error) {
+	glob := dir // all of it, also what is hidden
 	if dir == "." {
 		glob = "**"
 	} else {
@@ -69,28 +72,34 @@ func (v Visits) ReadCheckpoint(
 	}
 	pin := fmt.Sprintf("checkpoint/%s/%d/%d", id.Job, id.Rank, id.Attempt)
 	done = func() { v.x.cfg.Store.Unpin(pin) }
-	if out, err = v.read(ctx, id, pin, []string{glob}, inputs); err != nil {
+	out, warnings, err := v.read(ctx, id, pin, []string{glob}, inputs)
+	if err != nil {
 		done()
 	}
-	return out, done, err
+	if dir != "." && out.Files > 0 { // else it says that there is none
+		leftOut = strings.Join(warnings, "; ")
+	}
+	return out, leftOut, done, err
 }
 
 // Root is the directory around a worker's own.
 func (v Visits) Root(id participant.WorkerID) string { return v.x.root(id) }
 
-// read puts files of a worker here into the store, pinned for an owner.
-func (v Visits) read(ctx context.Context, id participant.WorkerID, pin string, globs []string, inputs *transfer.Manifest) (out jobs.RankOutput, err error) {
+// read puts files of a worker here into the store, pinned for an owner, and warns of what is left out.
+func (v Visits) read(
+	ctx context.Context, id participant.WorkerID, pin string, globs []string, inputs *transfer.Manifest,
+) (out jobs.RankOutput, warnings []string, err error) {
 	put := transfer.PinTo(v.x.cfg.Store, pin)
-	tree, _, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.sharing.around(id, v.x.root(id)), workDir), globs, inputs)
+	tree, warnings, err := transfer.Snapshot(ctx, put, filepath.Join(v.x.sharing.around(id, v.x.root(id)), workDir), globs, inputs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, transfer.ErrChanged):
-		return out, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err) // it has just ended, or a file became shorter
+		return out, nil, fmt.Errorf("%w: %w", jobs.ErrNotRunning, err) // it has just ended, or a file became shorter
 	case err != nil:
-		return out, err
+		return out, nil, err
 	}
 	out = jobs.RankOutput{Rank: id.Rank, Attempt: id.Attempt, Files: tree.Files(), Bytes: tree.Size()}
 	if len(tree.Entries) > 0 {
 		out.Manifest, err = transfer.SaveManifest(put, tree)
 	}
-	return out, err
+	return out, warnings, err
 }

@@ -39,8 +39,8 @@ type Around struct {
 	Ask func(ctx context.Context, to vicinity.ID, m *wire.Keep) error
 	// Begun returns the largest number of a rank's checkpoints before its worker's.
 	Begun func(Worker) int
-	// Read puts a directory of a worker into the store, pinned until done is called.
-	Read func(ctx context.Context, id Worker, dir string) (out jobs.RankOutput, done func(), err error)
+	// Read puts a directory of a worker into the store, pinned until done is called, and says what of it is left out.
+	Read func(ctx context.Context, id Worker, dir string) (out jobs.RankOutput, leftOut string, done func(), err error)
 	// Made has the origin hear of a checkpoint; false = the worker is not here any more.
 	Made func(Worker, jobs.Checkpoint) bool
 	// Number notes that a number is taken, unless it is 0, and returns the largest one that was.
@@ -113,7 +113,7 @@ func (s *Saver) Checkpoint(running, ctx context.Context, id Worker, q jobs.Check
 	case <-ctx.Done():
 		return jobs.CheckpointAnswer{}, context.Cause(ctx)
 	}
-	out, done, err := s.Read(ctx, id, q.Dir)
+	out, leftOut, done, err := s.Read(ctx, id, q.Dir)
 	if err == nil && out.Files == 0 {
 		done()
 		err = fmt.Errorf("%w: there is no file in %s: write your state first", jobs.ErrRefused, q.Dir)
@@ -134,11 +134,14 @@ func (s *Saver) Checkpoint(running, ctx context.Context, id Worker, q jobs.Check
 		defer done()
 		result <- s.save(running, id, w, c)
 	})
+	a := answerOf(&c)
 	if !q.Wait {
-		return answerOf(&c), nil
+		a.LeftOut = leftOut
+		return a, nil
 	}
 	select {
-	case a := <-result:
+	case a = <-result:
+		a.LeftOut = leftOut
 		return a, nil
 	case <-ctx.Done():
 		return jobs.CheckpointAnswer{}, context.Cause(ctx)
@@ -170,10 +173,13 @@ func (s *Saver) number(id Worker, w *progress, q jobs.CheckpointAsk, out jobs.Ra
 
 // save has nodes keep a checkpoint, and its origin hear of it.
 func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpoint) jobs.CheckpointAnswer {
+	held := make(chan error, 1) // here, while others fetch it
+	s.Go(func() {
+		held <- s.keeper.Hold(time.Now(), id.Job, &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes})
+	})
 	keepers, short := s.keepers(ctx, id, w, &c)
 	c.Holders, c.Short = keepers, short
-	m := &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes}
-	if err := s.keeper.Hold(time.Now(), id.Job, m); err == nil {
+	if err := <-held; err == nil {
 		c.Holders = append(slices.Clone(keepers), s.Self)
 	} else if len(keepers) == 0 {
 		c.Short = sanitize.OneLine(fmt.Sprintf("no node keeps it: %s; this one: %v", short, err))

@@ -28,16 +28,17 @@ type ward struct {
 	deaf  bool // its origin does not answer
 	gone  bool // the worker has ended
 
-	mu    sync.Mutex // guards what follows
-	near  []int
-	short string
-	keeps map[int]func(ctx context.Context) error // what nodes answer who are asked to keep a checkpoint; nil = they do at once
-	asked []int
-	needs []string // what nodes hear that is needed
-	made  []jobs.Checkpoint
-	reads int
-	text  string // in its directory
-	root  string
+	mu      sync.Mutex // guards what follows
+	near    []int
+	short   string
+	keeps   map[int]func(ctx context.Context) error // what nodes answer who are asked to keep a checkpoint; nil = they do at once
+	asked   []int
+	needs   []string // what nodes hear that is needed
+	made    []jobs.Checkpoint
+	reads   int
+	text    string // in its directory
+	leftOut string // of it
+	root    string
 }
 
 func newWard(t *testing.T, near ...int) *ward {
@@ -92,17 +93,17 @@ func (w *ward) ask(ctx context.Context, to vicinity.ID, m *wire.Keep) error {
 	return answer(ctx)
 }
 
-func (w *ward) read(ctx context.Context, _ Worker, dir string) (out jobs.RankOutput, done func(), err error) {
+func (w *ward) read(ctx context.Context, _ Worker, dir string) (out jobs.RankOutput, leftOut string, done func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reads++
 	done = func() { w.store.Unpin("reading") }
 	if w.text == "" {
-		return out, done, ctx.Err()
+		return out, "", done, ctx.Err()
 	}
 	out.Files = 1
 	out.Manifest, out.Bytes = tree(w.t, transfer.PinTo(w.store, "reading"), dir+"/a", w.text)
-	return out, done, ctx.Err()
+	return out, w.leftOut, done, ctx.Err()
 }
 
 func (w *ward) report(id Worker, c jobs.Checkpoint) bool {
