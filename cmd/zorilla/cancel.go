@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-	"zorilla/cmd/zorilla/columns"
-	"zorilla/internal/units"
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/columns"
+	"zorilla/cmd/zorilla/rerun"
 	"zorilla/cmd/zorilla/selector"
+	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/session/workerapi"
 	"zorilla/node/api"
@@ -230,7 +233,7 @@ func checkpointCommand(con *console) *cli.Command {
 		Name:      "checkpoint",
 		Category:  groupJobs,
 		Usage:     "inside a job: say that a directory has a state that is whole",
-		UsageText: "zorilla checkpoint [options] [DIR]",
+		UsageText: "zorilla checkpoint [options] [DIR]\n   zorilla checkpoint --exit-code CODE [options] DIR [--] COMMAND [ARG...]",
 		Description: `
 A program calls this when it has written its state into DIR, below its work
 directory (without DIR: the directory that it is in). Two nodes near by keep a
@@ -238,21 +241,25 @@ copy. If the rank is lost, or is tried again, its next attempt finds DIR as it
 was, and in $ZORILLA_RESTART the number of the checkpoint: the newest one that a
 node has whole. Ranks that start again together (-n N) begin with the newest
 --epoch of which all have one. Files in DIR must not change until the command
-returns, which is when the nodes have it, and the job's node knows.
+returns, which is when the nodes have it, and the job's node knows. Of a program
+that ends when it has written its state, with an exit code of its own, COMMAND is
+run, and again each time that it ends with CODE.
 
 zorilla checkpoint state
 zorilla checkpoint --epoch $STEP state
-zorilla checkpoint --wait=false state    returns when DIR was read`,
+zorilla checkpoint --wait=false state    returns when DIR was read
+zorilla checkpoint --exit-code 85 state python3 simulate.py`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "epoch", DefaultText: "the checkpoint's number", Usage: "`NUMBER` of the state, the same in all ranks"},
 			&cli.BoolFlag{Name: "all-ranks", Usage: "it is the state of all ranks that start again together: each begins with DIR"},
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the nodes have it"},
+			&cli.IntFlag{Name: "exit-code", Usage: "run COMMAND, and again when it ends with `CODE` and DIR is kept"},
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			path := os.Getenv(workerapi.Variable)
+			path, again := os.Getenv(workerapi.Variable), c.IsSet("exit-code")
 			switch {
-			case c.NArg() > 1:
+			case !again && c.NArg() > 1:
 				return usage(c, "unexpected argument %q: want one directory", c.Args().Get(1))
 			case c.IsSet("epoch") && c.Int("epoch") < 1:
 				return usage(c, "--epoch %d: want a number from 1", c.Int("epoch"))
@@ -263,8 +270,11 @@ zorilla checkpoint --wait=false state    returns when DIR was read`,
 			if err != nil {
 				return fmt.Errorf("checkpoint: %w", err)
 			}
-			var a jobs.CheckpointAnswer
 			ask := workerapi.Checkpoint{Dir: dir, Epoch: int64(c.Int("epoch")), All: c.Bool("all-ranks"), Wait: c.Bool("wait")}
+			if again {
+				return rerunAction(con, c, ask)
+			}
+			var a jobs.CheckpointAnswer
 			if err := ask.Make(c.Context, path, &a); err != nil {
 				return fmt.Errorf("checkpoint: %w", err)
 			}
@@ -272,14 +282,48 @@ zorilla checkpoint --wait=false state    returns when DIR was read`,
 				if err := con.printJSON(a); err != nil {
 					return err
 				}
+				return printCheckpoint(io.Discard, con.stderr, &a, ask.Wait)
 			}
-			stdout := con.stdout
-			if c.Bool("json") {
-				stdout = io.Discard
-			}
-			return printCheckpoint(stdout, con.stderr, &a, c.Bool("wait"))
+			return printCheckpoint(con.stdout, con.stderr, &a, ask.Wait)
 		},
 	})
+}
+
+// rerunAction runs a command again whenever it ends with the code that asks for a checkpoint.
+func rerunAction(con *console, c *cli.Context, ask workerapi.Checkpoint) error {
+	args := c.Args().Tail()
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	switch err := rerun.CheckCode(c.Int("exit-code")); {
+	case err != nil:
+		return usage(c, "--exit-code %d: %v", c.Int("exit-code"), err)
+	case len(args) == 0:
+		return usage(c, "--exit-code: want a directory and a command: zorilla checkpoint --exit-code %d DIR COMMAND", c.Int("exit-code"))
+	case c.IsSet("epoch") || c.Bool("json"):
+		return usage(c, "--epoch and --json are about one checkpoint: --exit-code makes many")
+	}
+	cmd := rerun.Command{Args: args, Code: c.Int("exit-code"), Stdin: con.stdin, Stdout: con.stdout, Stderr: con.stderr}
+	cmd.Keep = func(ctx context.Context) (int, error) {
+		var a jobs.CheckpointAnswer
+		if err := ask.Make(ctx, os.Getenv(workerapi.Variable), &a); err != nil {
+			return 0, fmt.Errorf("checkpoint: %w", err)
+		}
+		if err := printCheckpoint(io.Discard, con.stderr, &a, ask.Wait); err != nil {
+			con.say("warning: %v", err)
+		}
+		return a.Number, nil
+	}
+	code, err := cmd.Run(c.Context)
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+		return &codedError{err, 127}
+	case err != nil:
+		return err
+	case code != 0:
+		return exitCode(code)
+	}
+	return nil
 }
 
 // printCheckpoint prints what became of a checkpoint. One that is not safe is an error.

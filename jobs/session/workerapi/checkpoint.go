@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -73,18 +72,5 @@ func (c Checkpoint) Make(ctx context.Context, socket string, v any) error {
 	if !c.Wait {
 		q.Set("wait", "0")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://node"+pathCheckpoint+"?"+q.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	r, err := ask(clientOf(socket), req)
-	if err != nil {
-		return err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
+	return decode(ctx, socket, http.MethodPost, pathCheckpoint, q, v)
 }

@@ -90,11 +90,16 @@ func Resize(ctx context.Context, path string, workers int, release []int, v any)
 	if len(q) > 0 {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://node"+pathWorkers+"?"+q.Encode(), nil)
+	return decode(ctx, path, method, pathWorkers, q, v)
+}
+
+// decode asks at the socket at a path, and decodes the answer into v.
+func decode(ctx context.Context, socket, method, path string, q url.Values, v any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path+"?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	r, err := ask(clientOf(path), req)
+	r, err := ask(clientOf(socket), req)
 	if err != nil {
 		return err
 	}
