@@ -28,6 +28,9 @@ type Checkpoint struct {
 	Short    string        `json:"short,omitempty"` // why fewer nodes keep it than there should be; one line
 }
 
+// Node is that of the rank which made it, unless it does not keep it itself.
+func (c *Checkpoint) Node() vicinity.ID { return c.Holders[len(c.Holders)-1] }
+
 const (
 	// Keepers is how many nodes keep a checkpoint, beside that of its rank.
 	Keepers = 2

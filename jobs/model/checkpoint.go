@@ -45,8 +45,8 @@ type saver struct {
 }
 
 // hold keeps a checkpoint that is here.
-func (v *savings) hold(now time.Time, n keptName) {
-	v.m.disk.hold(now, n)
+func (v *savings) hold(now time.Time, from vicinity.ID, n keptName) {
+	v.m.disk.hold(now, from, n)
 	v.expireLater(now)
 }
 
@@ -75,14 +75,14 @@ func (v *savings) keepAsked(now time.Time, from vicinity.ID, number uint64, k *w
 	case k.All && from != k.Job.Origin():
 		answer("the job is not yours")
 	case k.New == nil:
-		v.m.disk.needed(now, k)
+		v.m.disk.needed(now, from, k)
 		answer("")
 	case v.m.cfg.Rand.IntN(8) == 0:
 		answer("no room")
 	default:
 		v.m.after(now, v.m.cfg.Disk()+time.Duration(v.m.cfg.Rand.Int64N(int64(time.Second))), func(now time.Time) {
-			v.hold(now, keptName{k.Job, k.New.Rank, k.New.Number, k.New.Manifest})
-			v.m.disk.needed(now, k)
+			v.hold(now, from, keptName{k.Job, k.New.Rank, k.New.Number, k.New.Manifest})
+			v.m.disk.needed(now, from, k)
 			answer("")
 		})
 	}
@@ -184,7 +184,7 @@ func (q *keepers) kept(now time.Time) {
 		c := q.c
 		c.Holders = slices.Clone(q.have)
 		if here {
-			v.hold(now, nameOf(q.id.Job, q.id.Rank, &c))
+			v.hold(now, m.cfg.Self.ID, nameOf(q.id.Job, q.id.Rank, &c))
 			c.Holders = append(c.Holders, m.cfg.Self.ID)
 		}
 		if len(c.Holders) == 0 {
@@ -220,7 +220,7 @@ func (v *savings) acknowledged(now time.Time, id participant.WorkerID, a *wire.C
 	keep := &wire.Keep{Job: id.Job, Needed: []wire.Needed{{Rank: id.Rank, Oldest: s.oldest}}}
 	for _, to := range c.Holders {
 		if to == v.m.cfg.Self.ID {
-			v.m.disk.needed(now, keep)
+			v.m.disk.needed(now, to, keep)
 		} else {
 			v.m.send(to, Request, id.Job, keep, request{body: keep})
 		}

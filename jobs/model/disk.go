@@ -65,7 +65,7 @@ type worker struct {
 }
 
 func newModelDisk() disk {
-	return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}, keeping: keeping{kept: map[keptName]time.Time{}}}
+	return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}, keeping: keeping{kept: map[keptName]lease{}}}
 }
 
 func (d *disk) worker(id participant.WorkerID) *worker {

@@ -12,6 +12,7 @@ import (
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 // keptName is a checkpoint of which a node has all.
@@ -23,9 +24,15 @@ type keptName struct {
 
 // keeping is what a node keeps of checkpoints, and what became of those of its workers.
 type keeping struct {
-	kept map[keptName]time.Time // until when; while it lasts, nothing has to be heard of it
+	kept map[keptName]lease
 	log  []saved
 	torn []jobs.ID // of which only what is replaced got into the journal, of all that was to be written at once
+}
+
+// lease is until when a checkpoint is kept; while it lasts, nothing has to be heard of it.
+type lease struct {
+	by    vicinity.ID // who wanted it
+	until time.Time
 }
 
 // saved is what has happened to a checkpoint at a node. Programs, and the nodes that kept it, know that; no origin does.
@@ -62,11 +69,13 @@ func (d *keeping) happened(what savedKind, id participant.WorkerID, c *jobs.Chec
 }
 
 // hold keeps a checkpoint that is here.
-func (d *keeping) hold(now time.Time, n keptName) {
-	if _, ok := d.kept[n]; !ok {
+func (d *keeping) hold(now time.Time, from vicinity.ID, n keptName) {
+	if have, ok := d.kept[n]; ok {
+		from = have.by
+	} else {
 		d.log = append(d.log, saved{what: savedKept, keptName: n})
 	}
-	d.kept[n] = now.Add(wire.KeepLease)
+	d.kept[n] = lease{from, now.Add(wire.KeepLease)}
 }
 
 func (d *keeping) drop(n keptName, what savedKind) {
@@ -88,20 +97,24 @@ func (d *keeping) names(job jobs.ID) (list []keptName) {
 // expire lets go of what nobody has asked for during a lease.
 func (d *keeping) expire(now time.Time) {
 	for _, n := range d.names("") {
-		if now.After(d.kept[n]) {
+		if now.After(d.kept[n].until) {
 			d.drop(n, savedExpired)
 		}
 	}
 }
 
 // needed lets go of what is not needed.
-func (d *keeping) needed(now time.Time, k *wire.Keep) {
+func (d *keeping) needed(now time.Time, from vicinity.ID, k *wire.Keep) {
 	for _, n := range d.names(k.Job) {
+		by := d.kept[n].by
+		if from != k.Job.Origin() && from != by {
+			continue
+		}
 		i := slices.IndexFunc(k.Needed, func(r wire.Needed) bool { return r.Rank == n.rank })
 		switch {
 		case k.New != nil && n.rank == k.New.Rank && n.number == k.New.Number:
 		case i >= 0 && n.number >= k.Needed[i].Oldest:
-			d.kept[n] = now.Add(wire.KeepLease)
+			d.kept[n] = lease{by, now.Add(wire.KeepLease)}
 		case i >= 0 || k.All:
 			d.drop(n, savedDropped)
 		}
@@ -148,7 +161,7 @@ func (d *disk) newest() (list []entry) {
 
 // begin begins the leases of what an earlier life of the node kept, whose clock may have been wrong.
 func (d *keeping) begin(now time.Time) {
-	for n, until := range d.kept {
-		d.kept[n] = timers.Earlier(timers.Later(until, now.Add(2*wire.RenewKeep)), now.Add(wire.KeepLease))
+	for n, l := range d.kept {
+		d.kept[n] = lease{l.by, timers.Earlier(timers.Later(l.until, now.Add(2*wire.RenewKeep)), now.Add(wire.KeepLease))}
 	}
 }

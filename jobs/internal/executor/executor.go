@@ -170,9 +170,7 @@ func (x *Executor) step(e participant.Effect) {
 		in := x.inputs[e.Worker.Job]
 		if in == nil {
 			in = noInputs(x.loop.Leaving)
-			if e.Resume != nil { // how far that has come is told
-				x.inputs[e.Worker.Job] = in
-			}
+			x.inputs[e.Worker.Job] = in
 		}
 		how := transfer.How{Give: !x.sharing.awaited(x.part.Works[e.Worker.Job], e.Worker), Steps: in.steps(e.Worker.RankAttempt)}
 		w := x.part.Works[e.Worker.Job]

@@ -73,7 +73,8 @@ type name struct {
 
 // kept is a checkpoint that is here; it is what its file says.
 type kept struct {
-	Bytes int64 `json:"bytes"`
+	Bytes int64       `json:"bytes"`
+	By    vicinity.ID `json:"by"` // who wanted it kept
 	until time.Time
 }
 
@@ -163,16 +164,16 @@ func (k *Keeper) Keep(ctx context.Context, now time.Time, from vicinity.ID, m *w
 		return fmt.Errorf("%w: job %s does not originate at %s", jobs.ErrRefused, m.Job.Short(), from.Short())
 	}
 	if m.New != nil {
-		if err := k.take(ctx, now, m.Job, m.New); err != nil {
+		if err := k.take(ctx, now, from, m.Job, m.New); err != nil {
 			return err
 		}
 	}
-	k.needed(now, m)
+	k.needed(now, from, m)
 	return nil
 }
 
 // take fetches a checkpoint, and keeps it.
-func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.Kept) error {
+func (k *Keeper) take(ctx context.Context, now time.Time, from vicinity.ID, job jobs.ID, m *wire.Kept) error {
 	n := name{job, m.Rank, m.Number, m.Manifest}
 	done, err := k.begin(ctx, n, m.Bytes)
 	if err != nil {
@@ -190,7 +191,7 @@ func (k *Keeper) take(ctx context.Context, now time.Time, job jobs.ID, m *wire.K
 		k.cfg.Store.Discard(n.pin())
 		return err
 	}
-	return k.hold(now, n, m.Bytes)
+	return k.hold(now, n, kept{Bytes: m.Bytes, By: from})
 }
 
 // begin notes that a checkpoint is being fetched, until done is called; nil = it is here. It waits for whoever
@@ -227,15 +228,15 @@ func (k *Keeper) begin(ctx context.Context, n name, bytes int64) (done func(), e
 	}
 }
 
-// Hold keeps a checkpoint whose blobs are in the store.
-func (k *Keeper) Hold(now time.Time, job jobs.ID, m *wire.Kept) error {
+// Hold keeps a checkpoint of a worker of this node, whose blobs are in the store.
+func (k *Keeper) Hold(now time.Time, self vicinity.ID, job jobs.ID, m *wire.Kept) error {
 	k.mu.Lock()
 	err := k.room(m.Bytes)
 	k.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return k.hold(now, name{job, m.Rank, m.Number, m.Manifest}, m.Bytes)
+	return k.hold(now, name{job, m.Rank, m.Number, m.Manifest}, kept{Bytes: m.Bytes, By: self})
 }
 
 // room says why there is none for so many bytes more. The caller has the mutex.
@@ -254,13 +255,13 @@ func (k *Keeper) room(more int64) error {
 }
 
 // hold makes sure that a checkpoint is here whatever happens to the machine.
-func (k *Keeper) hold(now time.Time, n name, bytes int64) error {
+func (k *Keeper) hold(now time.Time, n name, e kept) error {
 	tree, err := transfer.PinManifest(k.cfg.Store, n.pin(), n.manifest)
 	if err == nil {
 		err = k.cfg.Store.Sync(append(tree.Chunks(), n.manifest)...)
 	}
 	if err == nil {
-		err = k.write(n, codec.MustMarshal(kept{Bytes: bytes}))
+		err = k.write(n, codec.MustMarshal(e))
 	}
 	if err == nil {
 		err = os.Chtimes(k.path(n), now, now)
@@ -271,7 +272,8 @@ func (k *Keeper) hold(now time.Time, n name, bytes int64) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.of[n] = &kept{bytes, now.Add(wire.KeepLease)}
+	e.until = now.Add(wire.KeepLease)
+	k.of[n] = &e
 	return nil
 }
 
@@ -306,14 +308,15 @@ func (k *Keeper) renew(now time.Time, n name) error {
 	return os.Chtimes(k.path(n), now, now)
 }
 
-// needed lets go of what is not needed, and renews the leases of what is.
-func (k *Keeper) needed(now time.Time, m *wire.Keep) {
+// needed lets go of what is not needed, and renews the leases of what is. A node that is not the job's origin only
+// knows that of what it wanted kept itself.
+func (k *Keeper) needed(now time.Time, from vicinity.ID, m *wire.Keep) {
 	oldest := map[int]int{}
 	for _, r := range m.Needed {
 		oldest[r.Rank] = r.Oldest
 	}
 	for _, n := range k.names() {
-		if n.job != m.Job {
+		if n.job != m.Job || from != m.Job.Origin() && from != k.by(n) {
 			continue
 		}
 		number, named := oldest[n.rank]
@@ -325,6 +328,16 @@ func (k *Keeper) needed(now time.Time, m *wire.Keep) {
 			k.drop(n, time.Time{})
 		}
 	}
+}
+
+// by is who wanted a checkpoint kept.
+func (k *Keeper) by(n name) vicinity.ID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[n]; e != nil {
+		return e.By
+	}
+	return ""
 }
 
 // Expire lets go of what nobody has asked for during a lease.

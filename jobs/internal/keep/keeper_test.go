@@ -21,9 +21,10 @@ import (
 )
 
 var (
-	origin = jobtest.Node(1)
-	other  = jobtest.Node(2)
-	job    = jobs.ID("k7f3q").At(origin)
+	origin   = jobtest.Node(1)
+	other    = jobtest.Node(2)
+	stranger = jobtest.Node(3)
+	job      = jobs.ID("k7f3q").At(origin)
 )
 
 // machine is a node with a disk, on which a Keeper can be opened again and again.
@@ -206,7 +207,7 @@ func TestKeeperHasALimit(t *testing.T) {
 		if err := ask(b); !errors.Is(err, jobs.ErrRefused) {
 			t.Errorf("beside one that is here: %v", err)
 		}
-		if err := m.keeper.Hold(time.Now(), job, b); !errors.Is(err, jobs.ErrRefused) {
+		if err := m.keeper.Hold(time.Now(), other, job, b); !errors.Is(err, jobs.ErrRefused) {
 			t.Errorf("one of this node: %v", err)
 		}
 		m.want("limited", 1, a, b)
@@ -232,6 +233,9 @@ func TestKeeperLetsGoAfterALease(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := m.keeper.Keep(t.Context(), time.Now(), other, &wire.Keep{Job: job, New: b}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.keeper.Keep(t.Context(), time.Now(), stranger, &wire.Keep{Job: job, Needed: []wire.Needed{{Rank: 2, Oldest: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(wire.KeepLease / 2)
@@ -294,6 +298,11 @@ func TestKeeperDropsWhatIsNotNeeded(t *testing.T) {
 			t.Errorf("another than the origin says what is needed of all: %v", err)
 		}
 		m.want("said by another", 3, foreign, third, rank1, second)
+		m.start() // which knows of whose wish it was
+		if err := tell(stranger, wire.Keep{Needed: []wire.Needed{{Rank: 0, Oldest: 9}, {Rank: 1, Oldest: 9}}}); err != nil {
+			t.Error(err)
+		}
+		m.want("said by a node that wanted neither kept", 3, foreign, third, rank1, second)
 		fourth := m.made(0, 4, "four")
 		if err := tell(other, wire.Keep{New: fourth, Needed: []wire.Needed{{Rank: 0, Oldest: 5}}}); err != nil {
 			t.Error(err)
@@ -339,7 +348,7 @@ func TestNothingIsLeftOfWhatCouldNotBeKept(t *testing.T) {
 			t.Errorf("larger than announced: %v", err)
 		}
 		m.want("larger than announced", 0, a)
-		if err := m.keeper.Hold(time.Now(), job, m.made(0, 2, "b")); err == nil {
+		if err := m.keeper.Hold(time.Now(), other, job, m.made(0, 2, "b")); err == nil {
 			t.Error("it holds what is not in its store")
 		}
 		m.limit = a.Bytes + 1

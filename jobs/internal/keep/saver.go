@@ -175,7 +175,7 @@ func (s *Saver) number(id Worker, w *progress, q jobs.CheckpointAsk, out jobs.Ra
 func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpoint) jobs.CheckpointAnswer {
 	held := make(chan error, 1) // here, while others fetch it
 	s.Go(func() {
-		held <- s.keeper.Hold(time.Now(), id.Job, &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes})
+		held <- s.keeper.Hold(time.Now(), s.Self, id.Job, &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes})
 	})
 	keepers, short := s.keepers(ctx, id, w, &c)
 	c.Holders, c.Short = keepers, short
@@ -278,7 +278,7 @@ func (s *Saver) await(ctx context.Context, w *progress, number int) bool {
 	}
 }
 
-// trim lets those who keep a rank's newest checkpoint let go of older ones. The origin does the same, later.
+// trim lets those who keep a rank's newest checkpoint let go of older ones of this node. The origin does the same, later.
 func (s *Saver) trim(ctx context.Context, id Worker, w *progress, holders []vicinity.ID) {
 	s.mu.Lock()
 	oldest := w.oldest

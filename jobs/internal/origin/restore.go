@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"zorilla/internal/codec"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/record"

@@ -51,12 +51,21 @@ func (k *keepers) reported(l *ledger, now time.Time, w wire.WorkerReport) {
 }
 
 // save makes a list that of the checkpoints which are needed of a rank. Nodes hear that keep nothing of it any
-// more; those that keep its newest one are told by the node of the rank.
+// more, and those that keep what another node of the rank wanted kept; the others are told by the node of the rank.
 func (k *keepers) save(l *ledger, now time.Time, rank int, list []jobs.Checkpoint) {
-	left := holders(l.Rec.Ranks[rank].Checkpoints)
+	before, still := l.Rec.Ranks[rank].Checkpoints, holders(list)
 	l.emit(record.SavedNow(&l.Rec.Lineup, now, rank, list))
-	for id := range holders(list) {
-		delete(left, id)
+	left := map[vicinity.ID]bool{}
+	for _, c := range before {
+		if slices.ContainsFunc(list, func(other jobs.Checkpoint) bool { return other.Number == c.Number }) {
+			continue
+		}
+		elsewhere := len(list) == 0 || list[len(list)-1].Node() != c.Node()
+		for _, id := range c.Holders {
+			if elsewhere || !still[id] {
+				left[id] = true
+			}
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		m, _ := needed(&l.Rec, id)

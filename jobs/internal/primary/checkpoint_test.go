@@ -196,3 +196,15 @@ func TestKeepersHearFromAnOriginThatIsStartedAgain(t *testing.T) {
 		t.Errorf("nodes hear %q", got)
 	}
 }
+
+// Who keeps what an earlier node of a rank wanted kept is not told by the later one that it is not needed.
+func TestKeepersForAnEarlierNodeHear(t *testing.T) {
+	c := saving(t)
+	c.made(1, wiretest.RA(0, 1), 1, 5, 6, 9)
+	if _, told := c.made(1, wiretest.RA(0, 1), 2, 5, 6, 1); !slices.Equal(told, []string{"5: [{0 2}]", "6: [{0 2}]", "9: [{0 3}]"}) {
+		t.Errorf("nodes hear %q", told)
+	}
+	if _, told := c.made(1, wiretest.RA(0, 1), 3, 5, 6, 1); told != nil {
+		t.Errorf("of the same node: nodes hear %q", told)
+	}
+}
