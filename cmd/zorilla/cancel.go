@@ -272,7 +272,7 @@ zorilla checkpoint --exit-code 85 state python3 simulate.py`,
 			}
 			ask := workerapi.Checkpoint{Dir: dir, Epoch: int64(c.Int("epoch")), All: c.Bool("all-ranks"), Wait: c.Bool("wait")}
 			if again {
-				return rerunAction(con, c, ask)
+				return runAgain(c, ask, rerun.Command{Code: c.Int("exit-code"), Stdin: con.stdin, Stdout: con.stdout, Stderr: con.stderr})
 			}
 			var a jobs.CheckpointAnswer
 			if err := ask.Make(c.Context, path, &a); err != nil {
@@ -289,28 +289,27 @@ zorilla checkpoint --exit-code 85 state python3 simulate.py`,
 	})
 }
 
-// rerunAction runs a command again whenever it ends with the code that asks for a checkpoint.
-func rerunAction(con *console, c *cli.Context, ask workerapi.Checkpoint) error {
-	args := c.Args().Tail()
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+// runAgain runs a command again whenever it ends with the code that asks for a checkpoint.
+func runAgain(c *cli.Context, ask workerapi.Checkpoint, cmd rerun.Command) error {
+	cmd.Args = c.Args().Tail()
+	if len(cmd.Args) > 0 && cmd.Args[0] == "--" {
+		cmd.Args = cmd.Args[1:]
 	}
-	switch err := rerun.CheckCode(c.Int("exit-code")); {
+	switch err := rerun.CheckCode(cmd.Code); {
 	case err != nil:
-		return usage(c, "--exit-code %d: %v", c.Int("exit-code"), err)
-	case len(args) == 0:
-		return usage(c, "--exit-code: want a directory and a command: zorilla checkpoint --exit-code %d DIR COMMAND", c.Int("exit-code"))
+		return usage(c, "--exit-code %d: %v", cmd.Code, err)
+	case len(cmd.Args) == 0:
+		return usage(c, "--exit-code: want a directory and a command: zorilla checkpoint --exit-code %d DIR COMMAND", cmd.Code)
 	case c.IsSet("epoch") || c.Bool("json"):
 		return usage(c, "--epoch and --json are about one checkpoint: --exit-code makes many")
 	}
-	cmd := rerun.Command{Args: args, Code: c.Int("exit-code"), Stdin: con.stdin, Stdout: con.stdout, Stderr: con.stderr}
 	cmd.Keep = func(ctx context.Context) (int, error) {
 		var a jobs.CheckpointAnswer
 		if err := ask.Make(ctx, os.Getenv(workerapi.Variable), &a); err != nil {
 			return 0, fmt.Errorf("checkpoint: %w", err)
 		}
-		if err := printCheckpoint(io.Discard, con.stderr, &a, ask.Wait); err != nil {
-			con.say("warning: %v", err)
+		if err := printCheckpoint(io.Discard, cmd.Stderr, &a, ask.Wait); err != nil {
+			_, _ = fmt.Fprintf(cmd.Stderr, "zorilla: warning: %v\n", err)
 		}
 		return a.Number, nil
 	}
