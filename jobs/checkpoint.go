@@ -47,7 +47,7 @@ var ErrNoCheckpoint = errors.New("none of the nodes that kept its checkpoint has
 // Check refuses what no honest node sends.
 func (c *Checkpoint) Check() error {
 	bad := c.Number < 1 || c.Epoch < 1 || c.Manifest.IsZero() || c.Files < 1 || c.Bytes < 0 || len(c.Holders) == 0 || len(c.Holders) > maxHolders ||
-		CheckCheckpointDir(c.Dir) != nil || len(c.Short) > maxShort
+		CheckCheckpointDir(c.Dir) != nil || len(c.Short) > MaxShort
 	for _, id := range c.Holders {
 		bad = bad || !id.Valid()
 	}
@@ -57,7 +57,8 @@ func (c *Checkpoint) Check() error {
 	return nil
 }
 
-const maxShort = 300 // bytes
+// MaxShort bounds Short, in bytes.
+const MaxShort = 300
 
 // CheckCheckpointDir says what is wrong with the directory of a checkpoint.
 func CheckCheckpointDir(dir string) error {

@@ -182,7 +182,7 @@ func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpo
 	if err := <-held; err == nil {
 		c.Holders = append(slices.Clone(keepers), s.Self)
 	} else if len(keepers) == 0 {
-		c.Short = sanitize.OneLine(fmt.Sprintf("no node keeps it: %s; this one: %v", short, err))
+		c.Short = sanitize.OneLineOf(fmt.Sprintf("no node keeps it: %s; this one: %v", short, err), jobs.MaxShort)
 	}
 	a := answerOf(&c)
 	if a.Short = c.Short; len(c.Holders) == 0 {
@@ -245,7 +245,7 @@ func (s *Saver) keepers(ctx context.Context, id Worker, w *progress, c *jobs.Che
 		if r.err == nil {
 			list = append(list, r.node)
 		} else {
-			short = sanitize.OneLine(fmt.Sprintf("node %s does not keep it: %v", s.Label(r.node), r.err))
+			short = sanitize.OneLineOf(fmt.Sprintf("node %s does not keep it: %v", s.Label(r.node), r.err), jobs.MaxShort)
 		}
 	}
 	if len(list) == jobs.Keepers {

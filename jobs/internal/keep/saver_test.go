@@ -135,7 +135,7 @@ func (w *ward) checkpoint() jobs.CheckpointAnswer {
 
 func (w *ward) refuses(nodes ...int) {
 	for _, n := range nodes {
-		w.keeps[n] = func(context.Context) error { return fmt.Errorf("%w: it is full", jobs.ErrRefused) }
+		w.keeps[n] = func(context.Context) error { return fmt.Errorf("%w: it is full%s", jobs.ErrRefused, strings.Repeat(", and more", 50)) }
 	}
 }
 
