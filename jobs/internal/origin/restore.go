@@ -263,8 +263,9 @@ func (o *Jobs) restoreSaved(e journal.Entry) {
 
 // forgetSaved has the journal forget the checkpoints of a job that has ended.
 func (o *Jobs) forgetSaved(rec *record.Record) {
-	for rank := range rec.Ranks {
-		if rec.Ranks[rank].Last > 0 {
+	list := rec.Largest()
+	for rank := range list {
+		if list[rank].Last > 0 {
 			o.cfg.Journal.Delete(savedKey(rec.ID, rank), nil)
 		}
 	}

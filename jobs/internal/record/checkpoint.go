@@ -32,7 +32,7 @@ func SavedNow(l *Lineup, at time.Time, rank int, list []jobs.Checkpoint) Event {
 // save takes what is needed of a rank's checkpoints.
 func save(l *Lineup, ev Event) {
 	for _, ra := range ev.Ranks {
-		l.Ranks[ra.Rank].Saved = ev.Saved
+		l.Largest()[ra.Rank].Saved = ev.Saved
 	}
 	l.saves = true
 }

@@ -178,6 +178,26 @@ func TestCheckpointsGoWithTheSizesOfGroups(t *testing.T) {
 	}
 }
 
+// The journal has the newest checkpoint of each rank under a key of its own, which is read when all else is: also those of
+// ranks that there are not now, since groups are smaller. Their numbers are not used again.
+func TestCheckpointsOfRanksThatThereAreNotNow(t *testing.T) {
+	r := newTold(t, islands())
+	r.add(granted(1, []int{2, 3}, ra(0, 1), ra(1, 1), ra(2, 1), ra(3, 1), ra(4, 1)))
+	r.rec.make(t, 4, saved(7, 5, 2))
+	later := SavedNow(&r.rec.Lineup, jobtest.Start, 4, nil)
+	r = newTold(t, islands())
+	r.add(granted(1, []int{1, 2}, ra(0, 2), ra(1, 2), ra(2, 2)))
+	r.add(later)
+	if got := r.rec.Largest()[4].Last; got != 7 || len(r.rec.Ranks) != 3 {
+		t.Errorf("the last number is %d, of %d ranks", got, len(r.rec.Ranks))
+	}
+	for _, rank := range []int{-1, 6} {
+		if later.Ranks = []jobs.RankAttempt{{Rank: rank, Attempt: 1}}; later.Sound(&r.rec) {
+			t.Errorf("a checkpoint of rank %d is sound", rank)
+		}
+	}
+}
+
 func TestCheckpointsOfARankAreBounded(t *testing.T) {
 	r := recordOf(jobs.Spec{Min: 2, Max: 2})
 	for n := range 2 * jobs.MaxCheckpoints {

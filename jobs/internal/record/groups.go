@@ -31,6 +31,14 @@ func (l *Lineup) AsSubmitted() *jobs.Spec {
 	return &l.Spec
 }
 
+// Largest has the ranks of the largest groups, of which the first ones are those that there are.
+func (l *Lineup) Largest() RankList {
+	if l.most != nil {
+		return l.most
+	}
+	return l.Ranks
+}
+
 // choose gives each group its size.
 func (l *Lineup) choose(sizes []int) {
 	if !l.SizesOpen() || len(sizes) == 0 {
@@ -53,7 +61,10 @@ func (r *Record) reopen() {
 // ranks it has with them.
 func (l *Lineup) sound(ev *Event) (ranks int, ok bool) {
 	open := l.SizesOpen()
-	if len(ev.Sizes) == 0 {
+	switch {
+	case ev.Kind == Checkpointed: // perhaps when groups were larger
+		return len(l.Largest()), len(ev.Sizes) == 0
+	case len(ev.Sizes) == 0:
 		return len(l.Ranks), !open || ev.Kind != Granted
 	}
 	list := l.AsSubmitted().Groups
