@@ -27,6 +27,11 @@ func TestJobsWithGraphs(t *testing.T) {
 		"name and edges":  {func(s *Spec) { s.Graph.Edges = []int{0, 1} }, "want one of them"},
 		"half an edge":    {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Edges: []int{0, 1, 2}} }, "costs of 0"},
 		"an edge outside": {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Edges: []int{0, 4}} }, "there are 4, from 0"},
+		"named tasks":     {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Names: []string{"a", "b", "c", "d-1"}} }, ""},
+		"too few names":   {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Names: []string{"a", "b", "c"}} }, "names of 3"},
+		"a name twice":    {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Names: []string{"a", "b", "c", "a"}} }, "two tasks are called a"},
+		"a bad name":      {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Names: []string{"a", "b", "c", "d\n"}} }, "task \"d\\n\": want"},
+		"names of a grid": {func(s *Spec) { s.Graph.Names = []string{"a", "b", "c", "d"} }, "want one of them"},
 		"an edge twice":   {func(s *Spec) { s.Graph = &mapping.Listed{Tasks: 4, Edges: []int{0, 1, 0, 1}} }, "twice"},
 	} {
 		s := Spec{Args: []string{"prog"}, Min: 4, Max: 4, Slots: 1, Strategy: "maheve", Placing: Placing{Graph: &mapping.Listed{Name: "grid:2x2"}}}

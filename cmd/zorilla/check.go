@@ -12,7 +12,6 @@ import (
 	"zorilla/cmd/zorilla/plan"
 	"zorilla/internal/units"
 	"zorilla/jobs"
-	"zorilla/jobs/groups"
 	"zorilla/node/api"
 )
 
@@ -44,11 +43,11 @@ func blameFile(f *jobfile.File, err error) error {
 
 // printFile prints the job file of a command line.
 func printFile(c *cli.Context, r *request) error {
-	var t groups.Topology
-	if file := jobFile(c); file != nil {
-		t = file.Topology
+	file := jobFile(c)
+	if file == nil {
+		file = &jobfile.File{}
 	}
-	_, err := io.WriteString(c.App.Writer, jobfile.Print(c, c.Args().Slice(), &t))
+	_, err := io.WriteString(c.App.Writer, jobfile.Print(c, c.Args().Slice(), &file.Topology, file.Graph))
 	return err
 }
 

@@ -112,7 +112,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 	}}
 	file := jobFile(c)
 	if file != nil {
-		r.spec.Topology = file.Topology
+		r.spec.Topology, r.spec.Graph = file.Topology, file.Graph
 	}
 	if err := readOptions(c, &r.spec); err != nil {
 		return nil, usage(c, "%v", err)
@@ -226,7 +226,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 // readGraph reads a task graph, a name such as grid:8x8 or a file; there is a rank for each task.
 func readGraph(c *cli.Context, spec *jobs.Spec) (err error) {
 	name := c.String("graph")
-	if name == "" {
+	if name == "" || spec.Graph != nil { // tasks of the job file go before a configuration
 		return nil
 	}
 	if kind, _, found := strings.Cut(name, ":"); found && (kind == "grid" || kind == "ring") {

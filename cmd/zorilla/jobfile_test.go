@@ -21,6 +21,7 @@ import (
 	"zorilla/internal/seeds"
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/placement/mapping"
 	nodes "zorilla/node"
 	"zorilla/node/api"
 	"zorilla/transfer"
@@ -157,7 +158,7 @@ func choices() map[string][]string {
 		"max-rtt": {"5ms"}, "one-per-node": {"true"},
 		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
 		"lost-after": {"2s"},
-		"launcher":   {"mpirun"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
+		"launcher": {"mpirun"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
 		"flood-wait": {"2s"}, "flood-factor": {"1.5", "2"}, "give-up": {"never", "1h"}, "stdin": {"none"}, "a": {"1-9:2,12%3"}, "each-line": {"lines"},
 	}
 }
@@ -283,6 +284,30 @@ func TestCommandsOfGroupsAreSent(t *testing.T) {
 	}
 	if g := got.spec.Groups; len(got.spec.Args) > 0 || g[1].Args[0] != "./prog" || g[2].Args[1] != "z" {
 		t.Errorf("%+v", got.spec)
+	}
+}
+
+// What is typed of a graph wins over the tasks of a file, and these over what its script says.
+func TestTasksOfJobFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const tasks = "[[task]]\nname = \"a\"\n\n[[task]]\nname = \"b\"\ncost = 5\n\n[[edge]]\nbetween = [\"a\", \"b\"]\nweight = 3\n"
+	for name, text := range map[string]string{
+		"job.toml": "strategy = \"maheve\"\ncommand = [\"job.sh\"]\n\n" + tasks, "job.sh": "#!/bin/sh\n#ZORILLA --graph ring:4 -n 4\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := mapping.Listed{Tasks: 2, Names: []string{"a", "b"}, Costs: []int64{1, 5}, Edges: []int{0, 1}, Volumes: []int64{3}}
+	got, err := ask("run", "job.toml")
+	if err != nil || !reflect.DeepEqual(*got.spec.Graph, want) || got.spec.Min != 2 || got.spec.Max != 2 {
+		t.Errorf("%+v %v", got.spec, err)
+	}
+	if !strings.HasSuffix(got.printed, "\n"+tasks) || strings.Contains(got.printed, "graph = ") || strings.Contains(got.printed, "\nn = ") {
+		t.Errorf("it is printed as\n%s", got.printed)
+	}
+	got, err = ask("run", "job.toml", "--graph", "ring:3", "-n", "3")
+	if err != nil || got.spec.Graph.Name != "ring:3" || strings.Contains(got.printed, "task") || !strings.Contains(got.printed, `graph = "ring:3"`) {
+		t.Errorf("%+v %v\n%s", got.spec, err, got.printed)
 	}
 }
 

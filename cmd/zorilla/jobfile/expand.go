@@ -126,11 +126,17 @@ func (f *File) words(cmd *cli.Command, typed map[string]string) (words []string)
 			words = append(words, suggest.Dashes(as)+"="+v)
 		}
 	}
-	t := &f.Topology
+	if _, other := typed["graph"]; other {
+		f.Graph = nil
+	}
+	least, most := f.Topology.Least(), f.Topology.Most()
+	if f.Graph != nil {
+		least, most = f.Graph.Tasks, f.Graph.Tasks
+	}
 	_, workers := typed["n"]
-	if len(t.Groups) > 0 && !f.has("n") && !workers && !array && !lines && !f.has("a") && !f.has("each-line") {
+	if most > 0 && !f.has("n") && !workers && !array && !lines && !f.has("a") && !f.has("each-line") {
 		f.workers = true
-		words = append(words, fmt.Sprintf("-n=%d..%d", t.Least(), t.Most())) // wins over a default of the user's
+		words = append(words, fmt.Sprintf("-n=%d..%d", least, most)) // wins over a default of the user's
 	}
 	return words
 }
@@ -191,6 +197,9 @@ var plainly = []struct{ begin, option string }{
 // Blame says of what is wrong with a job where in the file it stands, if it does.
 func (f *File) Blame(text string) string {
 	text = strings.TrimPrefix(text, "invalid job: ")
+	if f.Graph != nil {
+		text = strings.ReplaceAll(text, "--graph", "[["+taskKey+"]]")
+	}
 	if group, rest, ok := strings.Cut(strings.TrimPrefix(text, "group "), ": "); ok && strings.HasPrefix(text, "group ") && rest != "" {
 		if i := f.Topology.Index(group); i >= 0 {
 			return f.blamed([]string{groupKey, strconv.Itoa(i)}, text).Error()
@@ -227,6 +236,8 @@ func (f *File) Blame(text string) string {
 		return f.wrongAt(f.at.key(groupKey), "n %s", text[len("-n "):]).Error()
 	case found == nil && len(f.Topology.Groups) > 0 && strings.HasPrefix(text, "groups: "):
 		return f.wrongAt(f.at.key(groupKey), "%s", text).Error()
+	case found == nil && f.Graph != nil && (strings.Contains(text, "the graph ") || strings.HasPrefix(text, "[["+taskKey+"]]")):
+		return f.wrongAt(f.at.key(taskKey), "%s", text).Error()
 	case found == nil:
 		return text
 	}

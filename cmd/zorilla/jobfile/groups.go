@@ -96,7 +96,7 @@ func (f *File) table(at []string, table map[string]any, keys map[string]reader) 
 		case int64:
 			text = strconv.FormatInt(v, 10)
 		}
-		if _, isList := table[key].([]any); isList && key != commandKey && key != "groups" {
+		if _, isList := table[key].([]any); isList && key != commandKey && key != "groups" && key != "between" {
 			return f.wrong(path, "%s: want one value, not a list", key)
 		}
 		if err := read(path, table[key], text); err != nil {

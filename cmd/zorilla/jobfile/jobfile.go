@@ -1,7 +1,7 @@
 // Package jobfile has job files: TOML that says what the options of a submission and its command say,
 // and of which groups the job consists, how they are linked, and what makes one choice of nodes better
-// than another (package groups). Options are called as at the command line, by any of their names, so
-// that there is no second list of them.
+// than another (package groups), or which tasks its ranks are and what these tell each other (package mapping).
+// Options are called as at the command line, by any of their names, so that there is no second list of them.
 //
 // A job file is read strictly. Its errors are one line, FILE:LINE:COLUMN: what is wrong.
 package jobfile
@@ -22,6 +22,7 @@ import (
 	"zorilla/cmd/zorilla/config"
 	"zorilla/cmd/zorilla/suggest"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/placement/mapping"
 )
 
 // Suffix is what the names of job files end in.
@@ -39,10 +40,12 @@ const (
 	groupKey   = "group"
 	linkKey    = "link"
 	utilityKey = "utility"
+	taskKey    = "task"
+	edgeKey    = "edge"
 )
 
 // OwnKeys are the keys of a job file that are no options.
-func OwnKeys() []string { return []string{commandKey, groupKey, linkKey, utilityKey} }
+func OwnKeys() []string { return []string{commandKey, groupKey, linkKey, utilityKey, taskKey, edgeKey} }
 
 // typedOnly are options that are no part of a job, by their first name.
 var typedOnly = []string{PrintOption, "trust-script"}
@@ -55,10 +58,11 @@ type File struct {
 	Path     string
 	Command  []string // and its arguments; none = not said
 	Topology groups.Topology
+	Graph    *mapping.Listed // of its tasks and edges; nil = it has none, or a typed one has its place
 
 	options []setting
 	at      places
-	workers bool // the groups alone say how many there are
+	workers bool // the groups, or the tasks, alone say how many there are
 }
 
 // setting is an option in a file.
@@ -124,7 +128,7 @@ func Parse(path string, text []byte, flags []cli.Flag) (*File, error) {
 			f.Command, err = f.command(value, key)
 		case groupKey:
 			err = f.eachTable(value, key, f.group)
-		case linkKey: // they name groups
+		case linkKey, taskKey, edgeKey: // they name others
 		case utilityKey:
 			err = f.utility(value)
 		default:
@@ -138,6 +142,9 @@ func Parse(path string, text []byte, flags []cli.Flag) (*File, error) {
 		if err := f.eachTable(value, linkKey, f.link); err != nil {
 			return nil, err
 		}
+	}
+	if err := f.graph(tables); err != nil {
+		return nil, err
 	}
 	return f, f.check()
 }

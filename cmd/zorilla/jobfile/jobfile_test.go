@@ -13,6 +13,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/internal/seeds"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/placement/mapping"
 )
 
 // flags are some as those of run.
@@ -22,10 +23,13 @@ func flags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "i", Aliases: []string{"input"}}, &cli.StringSliceFlag{Name: "e", Aliases: []string{"env"}}, &cli.BoolFlag{Name: "mpi"},
 		&cli.StringFlag{Name: "a", Aliases: []string{"array"}}, &cli.StringFlag{Name: "each-line"}, &cli.StringFlag{Name: "on-end"},
 		&cli.Float64Flag{Name: "flood-factor"}, &cli.BoolFlag{Name: PrintOption}, &cli.BoolFlag{Name: "trust-script"}, &cli.BoolFlag{Name: "parsable", Hidden: true},
+		&cli.StringFlag{Name: "graph"},
 	}
 }
 
 const two = "command = ['x']\n[[group]]\nname = 'sea'\nn = 2\n[[group]]\nname = 'air'\nn = 2\n"
+
+const pair = "command = ['x']\n[[task]]\nname = 'sea'\n[[task]]\nname = 'air'\n"
 
 // Whatever is wrong is told with its line and column.
 func TestMistakes(t *testing.T) {
@@ -108,6 +112,32 @@ func TestMistakes(t *testing.T) {
 		{two + "[[link]]\nname = 'l'\ngroups = ['sea']\nbandwidth = '1G'\n", "11:13: bandwidth 1G: want a bandwidth such as 100Mbit or 1Gbit"},
 		{two + "[[link]]\nname = 'l'\ngroups = ['sea']\nlatency = '1ms'\n", "11:1: unknown key latency"},
 		{"utility = 3\n", "1:11: want [utility], with weights below it"},
+		{pair + "[[edge]]\nbetween = ['sea', 'air']\n", ""},
+		{"graph = 'ring:3'\n[[task]]\n", "2:3: graph stands in line 1: want it or [[task]]"},
+		{"task = 3\n", "1:1: want [[task]], one for each task"},
+		{"[task]\nname = 'a'\n", "1:2: want [[task]], one for each task"},
+		{"task = []\n", "1:1: graph of 0 tasks and 0 edges: want 1 to 4096 tasks"},
+		{"edge = [{between = [0, 1]}]\n", "1:1: there are no tasks: want [[task]], one for each rank"},
+		{pair + "[[task]]\ncost = 2\n", "6:3: the task has no name, and others have: name all of them, or none"},
+		{pair + "[[task]]\nname = 'sea'\n", "7:8: two tasks are called sea"},
+		{pair + "[[task]]\nname = 'Sea'\n", `7:8: task "Sea": want a small letter, and up to 31 of a-z, 0-9 and - after it`},
+		{pair + "[[task]]\nname = '1st'\n", `7:8: task "1st": want a small letter`},
+		{pair + "[[task]]\nname = 3\n", "7:8: name: want text in quotation marks"},
+		{pair + "costs = 3\n", "6:1: unknown key costs: did you mean cost?"},
+		{pair + "cost = 0\n", "6:8: cost 0: want a whole number, 1 to 1000000000"},
+		{pair + "cost = 1.5\n", "6:8: cost: want a whole number"},
+		{pair + "cost = '5'\n", "6:8: cost 5: want a whole number"},
+		{pair + "[[edge]]\nweight = 2\n", "6:3: between is missing, the two tasks of the edge"},
+		{pair + "[[edge]]\nbetween = 'sea'\n", `7:11: between: want two tasks, as in ["a", "b"], or [0, 1] by their numbers`},
+		{pair + "[[edge]]\nbetween = ['sea']\n", "7:1: between: want two tasks"},
+		{pair + "[[edge]]\nbetween = ['sea', 'ari']\n", `7:19: there is no task "ari": did you mean air?`},
+		{pair + "[[edge]]\nbetween = ['sea', 2]\n", "7:19: there is no task 2: they are 0 to 1"},
+		{pair + "[[edge]]\nbetween = [-1, 0]\n", "7:12: there is no task -1: they are 0 to 1"},
+		{pair + "[[edge]]\nbetween = ['sea', true]\n", "7:19: between: want the name of a task, or its number"},
+		{pair + "[[edge]]\nbetween = ['sea', 0]\n", "7:1: an edge is between two tasks, not of one with itself"},
+		{pair + "[[edge]]\nbetween = ['sea', 'air']\n[[edge]]\nbetween = [1, 0]\n", "9:1: the edge stands in line 7, too"},
+		{pair + "[[edge]]\nbetween = ['sea', 'air']\nweight = 1000000001\n", "8:10: weight 1000000001: want a whole number, 1 to 1000000000"},
+		{strings.Repeat("[[task]]\n", 4097), "1:3: graph of 4097 tasks and 0 edges: want 1 to 4096 tasks"},
 		{"[utility]\nsatisfaction = 1\n", "1:2: links and utility want groups"},
 		{two + "[utility]\nsatisfaction = '1'\n", "9:16: satisfaction: want a weight, such as 1 or 0.1"},
 		{two + "[utility]\nutilisation = -1\n", "9:15: utilisation -1: want 0 to 1000000"},
@@ -195,6 +225,23 @@ utilisation = 0.1
 	warnings := f.Warnings()
 	if len(warnings) != 1 || warnings[0] != "job.toml:38:7: link two: rtt 1ms..10ms forbids nodes that are nearer than 1ms, and two workers at one node" {
 		t.Errorf("warnings %q", warnings)
+	}
+}
+
+// Tasks and edges are a graph, the same as that of a file.
+func TestTasks(t *testing.T) {
+	for _, e := range []struct {
+		text string
+		want mapping.Listed
+	}{
+		{"[[task]]\nname = 'source'\ncost = 5\n[[edge]]\nbetween = ['sink', 'source']\nweight = 3\n[[task]]\nname = 'sink'\n[[task]]\nname = 'x-2'\n[[edge]]\nbetween = ['sink', 2]\n",
+			mapping.Listed{Tasks: 3, Names: []string{"source", "sink", "x-2"}, Costs: []int64{5, 1, 1}, Edges: []int{0, 1, 1, 2}, Volumes: []int64{3, 1}}},
+		{"task = [{}, {}, {}]\nedge = [{between = [2, 0]}]\n", mapping.Listed{Tasks: 3, Edges: []int{0, 2}}},
+	} {
+		f, err := Parse("job.toml", []byte(e.text), flags())
+		if err != nil || !reflect.DeepEqual(*f.Graph, e.want) {
+			t.Errorf("%q:\n got %+v (%v)\nwant %+v", e.text, f.Graph, err, e.want)
+		}
 	}
 }
 

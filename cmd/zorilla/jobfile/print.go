@@ -13,17 +13,18 @@ import (
 	"zorilla/cmd/zorilla/config"
 	"zorilla/internal/codec"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/placement/mapping"
 )
 
 // Print returns a job file that says what a command line does: the options that are set in it, and the command.
-func Print(c *cli.Context, command []string, t *groups.Topology) string {
+func Print(c *cli.Context, command []string, t *groups.Topology, graph *mapping.Listed) string {
 	var b, env strings.Builder
 	for _, f := range c.Command.Flags {
 		first := config.Names(f)[0]
 		if v, ok := f.(cli.VisibleFlag); !c.IsSet(first) || ok && !v.IsVisible() || TypedOnly(first) || first == "node" || first == "state-dir" {
 			continue
 		}
-		if first == "n" && len(t.Groups) > 0 { // they say it
+		if first == "n" && (len(t.Groups) > 0 || graph != nil) || first == "graph" && graph != nil { // they say it
 			continue
 		}
 		if table := variables(c.StringSlice(first)); first == "e" && table != nil {
@@ -35,7 +36,7 @@ func Print(c *cli.Context, command []string, t *groups.Topology) string {
 	if len(command) > 0 {
 		fmt.Fprintf(&b, "%s = %s\n", commandKey, list(command))
 	}
-	return b.String() + env.String() + Topology(t)
+	return b.String() + env.String() + Topology(t) + Graph(graph)
 }
 
 // keyOf is the name of an option that says most; np is called n.

@@ -14,7 +14,9 @@ func TestGraphSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back Listed
-	text, err := json.Marshal(List(m))
+	listed := List(m)
+	listed.Names = []string{"source", "left", "right", "sink-2"}
+	text, err := json.Marshal(listed)
 	if err == nil {
 		err = json.Unmarshal(text, &back)
 	}
@@ -22,7 +24,7 @@ func TestGraphSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := back.Graph()
-	if err != nil || !reflect.DeepEqual(again, m) {
+	if err != nil || !reflect.DeepEqual(again, m) || !reflect.DeepEqual(back, *listed) {
 		t.Errorf("it is %+v (%v), was %+v", again, err, m)
 	}
 	if plain := List(NewGraph(3)); plain.Costs != nil || plain.Volumes != nil || plain.Tasks != 3 {
