@@ -25,7 +25,7 @@ type Checkpoint struct {
 	Files    int           `json:"files"`           //
 	Bytes    int64         `json:"bytes"`           //
 	Holders  []vicinity.ID `json:"holders"`         // nodes that have all of it; the last one is that of the rank
-	Short    string        `json:"short,omitempty"` // why fewer nodes keep it than there should be; one line
+	Short    string        `json:"short,omitempty"` // why fewer nodes keep it than there should be, or none far away; one line
 }
 
 // Node is that of the rank which made it, unless it does not keep it itself.
@@ -94,7 +94,7 @@ type CheckpointAnswer struct {
 	Bytes  int64 `json:"bytes"`
 	// Keepers are the names of the nodes that keep it, beside that of the rank.
 	Keepers []string `json:"keepers"`
-	// Short says why these are fewer than there should be; one line.
+	// Short says why these are fewer than there should be, or why none is far away (--checkpoint-far); one line.
 	Short string `json:"short,omitempty"`
 	// LeftOut says which files of the directory are not in it, since they are links or the like, or have names
 	// that cannot be sent; one line.

@@ -38,6 +38,9 @@ type Failing struct {
 	// LostAfter is how long a node may be silent before its ranks count as lost, LeastPatience to
 	// MostPatience; 0 = DefaultPatience.
 	LostAfter codec.Duration `json:"lost_after,omitempty"`
+
+	// CheckpointFar: one of the nodes that keep a rank's checkpoint is in another cluster than its node, if there is one.
+	CheckpointFar bool `json:"checkpoint_far,omitempty"`
 }
 
 // How long a job waits for a node that is silent.

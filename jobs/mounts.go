@@ -20,7 +20,7 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, groups, and OnePerNode;
+// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, groups, and OnePerNode and CheckpointFar;
 // CurrentVersion is that of this program.
 const (
 	wallVersion   = 3
@@ -73,7 +73,7 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
-	case s.Single():
+	case s.Single(), s.CheckpointFar:
 		version = singleVersion
 	case len(s.Groups) > 0:
 		version = groupVersion

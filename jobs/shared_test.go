@@ -53,3 +53,25 @@ func TestOnePerNode(t *testing.T) {
 		}
 	}
 }
+
+// Who makes no checkpoints can have none far away, and nodes that know of none are not asked.
+func TestCheckpointsFarAway(t *testing.T) {
+	for _, c := range []struct {
+		spec      Spec
+		bad, want string
+	}{
+		{Spec{Min: 1, Max: 4}, "", "version >= 9"},
+		{Spec{Min: 2, Max: 2, Access: Access{MPI: true}}, "", "version >= 9"},
+		{Spec{Min: 2, Max: 2, Access: Access{ShareWork: true}}, "--checkpoint-far with --share-work", ""},
+		{Spec{Min: 1, Max: 2, Array: &Array{Tasks: []work.TaskIDs{{First: 1, Last: 2, Step: 1}}}}, "--checkpoint-far: the tasks of an array", ""},
+	} {
+		s := c.spec
+		s.Args, s.Slots, s.CheckpointFar = []string{"true"}, 1, true
+		switch err := s.Validate(); {
+		case c.bad == "" && err != nil, c.bad != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("%+v: %v", c.spec, err)
+		case err == nil && s.Condition() != c.want:
+			t.Errorf("%+v: nodes must fulfil %q", c.spec, s.Condition())
+		}
+	}
+}

@@ -241,7 +241,7 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--net %.40q: %v", s.Net, err)
 	}
 	if n := len(s.Condition()); n > where.MaxLength && s.Where != "" {
-		return fmt.Sprintf("--where: %d bytes with what --net, --mpi, --share-work and --one-per-node add, at most %d", n, where.MaxLength)
+		return fmt.Sprintf("--where: %d bytes with what --net, --mpi, --share-work, --one-per-node and --checkpoint-far add, at most %d", n, where.MaxLength)
 	}
 	if err := placement.Strategy(s.Strategy).Check(); err != nil {
 		return fmt.Sprintf("--strategy: %v", err)
@@ -262,6 +262,10 @@ func (s *Spec) checkPlaces() string {
 		return fmt.Sprintf("--share-work with -n %d..%d: ranks that come later would find what others have written; want -n N", s.Min, s.Max)
 	case s.ShareWork && s.Replicas > 1:
 		return "--share-work with --replicas: the files of one copy would be those of others"
+	case s.CheckpointFar && s.Array != nil:
+		return "--checkpoint-far: the tasks of an array make no checkpoints"
+	case s.CheckpointFar && s.ShareWork:
+		return "--checkpoint-far with --share-work, whose ranks make no checkpoints: want one of them"
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
 		return fmt.Sprintf("--replicas %d: want 1 to %d", s.Replicas, MaxReplicas)
 	case s.Replicas > 1 && s.Array != nil:

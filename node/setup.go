@@ -288,7 +288,7 @@ func (n *Node) makeJobs(log journal.Journal, h http.Handler) error {
 		room.Touch = func() error { return n.work.touch(n.state) }
 	}
 	n.jobs = agent.New(agent.Config{
-		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Speed: n.net.flow.To,
+		Self: n.Self(), Dir: dir, Overlay: jobsOverlay{n.net}, Others: agent.Others{Speed: n.net.flow.To, Clusters: n.net.near.Clusters},
 		Client: &http.Client{Transport: toSelf}, Sessions: n.net.sessions, PeerID: peerID,
 		Early: n.net.early, Knock: n.net.peers.Knock,
 		Sign: n.creds.Sign, Verify: trust.Verify,

@@ -67,6 +67,7 @@ func jobFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
 		&cli.StringFlag{Name: "lost-after", DefaultText: "10s",
 			Usage: "count a node that has been silent for `TIME`, 2s to 1h, as lost, with its ranks"},
+		&cli.BoolFlag{Name: "checkpoint-far", Usage: "one of the nodes that keep a rank's checkpoint is in another cluster than the rank"},
 		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
 		&cli.StringFlag{Name: "signal-on-change",
 			Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
@@ -108,7 +109,7 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 		GPUs:    c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
 		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
 		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
-		Failing: jobs.Failing{Retries: c.Int("retries"), MaxFails: c.Int("max-fails")},
+		Failing: jobs.Failing{Retries: c.Int("retries"), MaxFails: c.Int("max-fails"), CheckpointFar: c.Bool("checkpoint-far")},
 	}}
 	file := jobFile(c)
 	if file != nil {

@@ -226,6 +226,9 @@ func wish(spec jobs.Spec) string {
 	if spec.LostAfter > 0 {
 		s += ", without nodes that are silent for " + spec.LostAfter.String()
 	}
+	if spec.CheckpointFar {
+		s += ", with checkpoints in two clusters"
+	}
 	if spec.Strategy != "" {
 		s += ", " + spec.Strategy
 	}

@@ -31,10 +31,11 @@ type checkpoints struct {
 		Nearer(than time.Duration, limit int) []vicinity.Measured
 		Member(id vicinity.ID) (m vicinity.Member, ok bool)
 	}
-	peers  *peer.Client
-	part   *participant.Participant // owned by the loop
-	visits executor.Visits
-	log    zerolog.Logger
+	clusters func() []vicinity.Cluster // of the network, this node's own first; nil = none are known
+	peers    *peer.Client
+	part     *participant.Participant // owned by the loop
+	visits   executor.Visits
+	log      zerolog.Logger
 
 	keeper *keep.Keeper
 	saver  *keep.Saver
@@ -112,25 +113,66 @@ func (c *checkpoints) read(ctx context.Context, id keep.Worker, dir string) (out
 	return c.visits.ReadCheckpoint(ctx, participant.WorkerID(id), dir, inputs)
 }
 
-// nearby lists nodes that may keep a checkpoint of a worker here: of the nearest ones those first
-// that its rank and job happen to have first, so that not all choose the same, and nodes of this host last.
-func (c *checkpoints) nearby(id keep.Worker) (list []vicinity.ID, short string) {
+// nearby lists nodes that may keep a checkpoint of a worker here.
+func (c *checkpoints) nearby(id keep.Worker) keep.Candidates {
+	far := false
+	c.loop.Call(func() {
+		w := c.part.Works[id.Job]
+		far = w != nil && w.Spec.CheckpointFar
+	})
+	return c.candidates(id, far)
+}
+
+// candidates lists those of the nearest nodes first that the worker's rank and job happen to have first, so that not
+// all choose the same, and nodes of this host last. If one is to be far away, the nearest are those that are in no
+// other cluster, and then come the others.
+func (c *checkpoints) candidates(id keep.Worker, far bool) (k keep.Candidates) {
 	var near, here []vicinity.ID
+	if k.Far = far; far {
+		k.Apart = c.apart(id)
+	}
 	for _, m := range c.around.Nearer(time.Hour, 4*nearest) {
-		member, ok := c.around.Member(m.ID)
-		switch {
-		case !ok || member.Version < jobs.CheckpointVersion:
-		case sameHost(member.Addrs, c.self.Addrs):
+		switch able, host := c.able(m.ID); {
+		case !able || slices.Contains(k.Apart, m.ID):
+		case host:
 			here = append(here, m.ID)
 		default:
 			near = append(near, m.ID)
 		}
 	}
 	spread(near[:min(len(near), nearest)], id)
+	near = append(near, k.Apart...)
 	if len(near) < jobs.Keepers && len(here) > 0 {
-		short = fmt.Sprintf("only %d of %d nodes that should keep it are on other hosts", len(near), jobs.Keepers)
+		k.Short = fmt.Sprintf("only %d of %d nodes that should keep it are on other hosts", len(near), jobs.Keepers)
 	}
-	return append(near, here...), short
+	k.List = append(near, here...)
+	return k
+}
+
+// able reports whether a node can keep checkpoints, and whether it is on this host.
+func (c *checkpoints) able(id vicinity.ID) (able, here bool) {
+	member, ok := c.around.Member(id)
+	return ok && member.Version >= jobs.CheckpointVersion, sameHost(member.Addrs, c.self.Addrs)
+}
+
+// apart lists nodes of other clusters than this node's that may keep a checkpoint of a worker here, those of the
+// nearest cluster first, and of each in an order of the worker's own.
+func (c *checkpoints) apart(id keep.Worker) (list []vicinity.ID) {
+	if c.clusters == nil {
+		return nil
+	}
+	for i, cluster := range c.clusters() {
+		if i == 0 {
+			continue
+		}
+		members := slices.DeleteFunc(slices.Clone(cluster.Members), func(node vicinity.ID) bool {
+			able, here := c.able(node)
+			return !able || here
+		})
+		spread(members, id)
+		list = append(list, members...)
+	}
+	return list
 }
 
 // spread orders nodes as chance has it, for each worker another one.

@@ -44,7 +44,7 @@ type Config struct {
 	// Knock asks the machine of a node for a connection to it, and waits for the answer; the error
 	// wraps ErrNoAddress if it is not known where the node is. Nil = nobody is knocked at.
 	Knock  func(ctx context.Context, id vicinity.ID) error
-	Speed  func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
+	Others Others
 	Sign   func(domain string, msg []byte) []byte
 	Verify func(domain string, from vicinity.ID, msg, sig []byte) error
 
@@ -71,6 +71,13 @@ type Config struct {
 
 	Rand *rand.Rand // owned by the service from now on
 	Log  zerolog.Logger
+}
+
+// Others is what else is known of other nodes.
+type Others struct {
+	Speed func(vicinity.ID) vicinity.Speed // of files to a node; nil = none is known
+	// Clusters are those of the network, this node's own first, then the nearest; nil = none are known.
+	Clusters func() []vicinity.Cluster
 }
 
 // Results says what is kept of jobs that have ended.
@@ -126,9 +133,9 @@ func New(cfg Config) *Service {
 		loop: loop.New(cfg.Log), peers: &peer.Client{HTTP: cfg.Client, Sessions: cmp.Or(cfg.Sessions, cfg.Client)}, dropped: &peer.Counters{},
 		clocks: newClocks(time.Now()), preconnects: preconnects{},
 	}
-	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Speed}, cfg.Rand, w.OrphanLimit)
+	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Others.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, w.KeepFree, cfg.Cores
-	s.checkpoints = checkpoints{self: s.self, loop: s.loop, around: cfg.Overlay, peers: s.peers, part: &s.core.Part, log: s.log}
+	s.checkpoints = checkpoints{self: s.self, loop: s.loop, around: cfg.Overlay, clusters: cfg.Others.Clusters, peers: s.peers, part: &s.core.Part, log: s.log}
 	s.visits = visits{s, &keyedLimit{}, &keyedLimit{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,

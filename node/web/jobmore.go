@@ -132,6 +132,9 @@ func limits(s *jobs.Spec) (list []counter) {
 	add("Nodes where", label(s.Where, textLimit))
 	add("Tries more", strconv.Itoa(s.Retries))
 	add("Failures at most", strconv.Itoa(s.MaxFails))
+	if s.CheckpointFar {
+		add("Checkpoints are kept", "in two clusters")
+	}
 	if s.LostAfter > 0 {
 		add("A silent node is lost after", span(time.Duration(s.LostAfter)))
 	}

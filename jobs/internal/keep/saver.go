@@ -30,9 +30,8 @@ type Around struct {
 	Self vicinity.ID
 	// Go calls a function in a goroutine that the node waits for when it ends.
 	Go func(func())
-	// Nearby lists nodes that may keep a checkpoint of a worker, best first, and says why these are no better
-	// ones, or "".
-	Nearby func(Worker) (list []vicinity.ID, short string)
+	// Nearby lists nodes that may keep a checkpoint of a worker.
+	Nearby func(Worker) Candidates
 	// Label is what people call a node.
 	Label func(vicinity.ID) string
 	// Ask has a node do what a message says.
@@ -45,6 +44,30 @@ type Around struct {
 	Made func(Worker, jobs.Checkpoint) bool
 	// Number notes that a number is taken, unless it is 0, and returns the largest one that was.
 	Number func(id Worker, number int) (before int, err error)
+}
+
+// Candidates are nodes that may keep a checkpoint.
+type Candidates struct {
+	List  []vicinity.ID // best first
+	Short string        // why these are no better ones, or ""
+	Far   bool          // one of the keepers is to be one of Apart
+	Apart []vicinity.ID // those of List that are in another cluster than this node
+}
+
+// apart reports whether one of the nodes is in another cluster.
+func (c *Candidates) apart(nodes ...vicinity.ID) bool {
+	return slices.ContainsFunc(nodes, func(id vicinity.ID) bool { return slices.Contains(c.Apart, id) })
+}
+
+// next takes a node out of the list: the first, or of another cluster if there is one and that is wanted.
+func (c *Candidates) next(far bool) vicinity.ID {
+	i := 0
+	if far {
+		i = max(0, slices.IndexFunc(c.List, func(id vicinity.ID) bool { return c.apart(id) }))
+	}
+	id := c.List[i]
+	c.List = slices.Delete(c.List, i, i+1)
+	return id
 }
 
 // Saver has checkpoints of a node's workers kept. Its methods may be called from any goroutine.
@@ -178,7 +201,7 @@ func (s *Saver) save(ctx context.Context, id Worker, w *progress, c jobs.Checkpo
 		held <- s.keeper.Hold(time.Now(), s.Self, id.Job, &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes})
 	})
 	keepers, short := s.keepers(ctx, id, w, &c)
-	c.Holders, c.Short = keepers, short
+	c.Holders, c.Short = keepers, sanitize.OneLineOf(short, jobs.MaxShort)
 	if err := <-held; err == nil {
 		c.Holders = append(slices.Clone(keepers), s.Self)
 	} else if len(keepers) == 0 {
@@ -213,15 +236,11 @@ func (s *Saver) keepers(ctx context.Context, id Worker, w *progress, c *jobs.Che
 	s.mu.Lock()
 	before := w.kept
 	s.mu.Unlock()
-	near, short := s.Nearby(id)
-	candidates := slices.Clone(before)
-	for _, n := range near {
-		if !slices.Contains(candidates, n) {
-			candidates = append(candidates, n)
-		}
-	}
-	if len(candidates) < jobs.Keepers && short == "" {
-		short = fmt.Sprintf("only %d of %d nodes that should keep it are there", len(candidates), jobs.Keepers)
+	near := s.Nearby(id)
+	others := slices.DeleteFunc(slices.Clone(near.List), func(n vicinity.ID) bool { return slices.Contains(before, n) })
+	short, near.List = near.Short, slices.Concat(before, others)
+	if len(near.List) < jobs.Keepers && short == "" {
+		short = fmt.Sprintf("only %d of %d nodes that should keep it are there", len(near.List), jobs.Keepers)
 	}
 	m := wire.Keep{Job: id.Job, New: &wire.Kept{Rank: id.Rank, Number: c.Number, Manifest: c.Manifest, Bytes: c.Bytes, Holders: []vicinity.ID{s.Self}}}
 	ctx, stop := context.WithTimeout(ctx, keepWithin+time.Duration(c.Bytes/slowest)*time.Second)
@@ -230,26 +249,33 @@ func (s *Saver) keepers(ctx context.Context, id Worker, w *progress, c *jobs.Che
 		node vicinity.ID
 		err  error
 	}
-	results, asked, asking := make(chan result), 0, 0
+	results, asked, asking, refused := make(chan result), 0, []vicinity.ID(nil), "there is no other"
 	for len(list) < jobs.Keepers {
-		for asking < jobs.Keepers-len(list) && asked < min(len(candidates), maxTries) {
-			to := candidates[asked]
-			asked, asking = asked+1, asking+1
+		for len(asking) < jobs.Keepers-len(list) && len(near.List) > 0 && asked < maxTries {
+			// The last try is for any: one node that is near is better than none.
+			to := near.next(near.Far && !near.apart(slices.Concat(list, asking)...) && asked < maxTries-1)
+			asked, asking = asked+1, append(asking, to)
 			s.Go(func() { results <- result{to, s.Ask(ctx, to, &m)} })
 		}
-		if asking == 0 {
+		if len(asking) == 0 {
 			break
 		}
 		r := <-results
-		asking--
+		asking = slices.DeleteFunc(asking, func(n vicinity.ID) bool { return n == r.node })
 		if r.err == nil {
 			list = append(list, r.node)
-		} else {
-			short = sanitize.OneLineOf(fmt.Sprintf("node %s does not keep it: %v", s.Label(r.node), r.err), jobs.MaxShort)
+			continue
+		}
+		short = fmt.Sprintf("node %s does not keep it: %v", s.Label(r.node), r.err)
+		if near.apart(r.node) {
+			refused = short
 		}
 	}
 	if len(list) == jobs.Keepers {
 		short = ""
+		if near.Far && !near.apart(list...) {
+			short = "all its keepers are in one cluster: " + refused
+		}
 	}
 	s.mu.Lock()
 	w.kept = list

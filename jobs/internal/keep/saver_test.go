@@ -31,6 +31,8 @@ type ward struct {
 	mu      sync.Mutex // guards what follows
 	near    []int
 	short   string
+	far     bool
+	apart   []int                                   // of near
 	keeps   map[int]func(ctx context.Context) error // what nodes answer who are asked to keep a checkpoint; nil = they do at once
 	asked   []int
 	needs   []string // what nodes hear that is needed
@@ -50,7 +52,9 @@ func newWard(t *testing.T, near ...int) *ward {
 // again begins another life of the node.
 func (w *ward) again() {
 	w.saver = NewSaver(Around{
-		Self: other, Go: func(f func()) { go f() }, Nearby: func(Worker) ([]vicinity.ID, string) { return w.nearby(), w.short },
+		Self: other, Go: func(f func()) { go f() }, Nearby: func(Worker) Candidates {
+			return Candidates{List: nodes(w.near), Short: w.short, Far: w.far, Apart: nodes(w.apart)}
+		},
 		Label: func(id vicinity.ID) string { return fmt.Sprint("node-", numberOf(id)) },
 		Ask:   w.ask, Begun: func(Worker) int { return w.begun }, Read: w.read, Made: w.report,
 		Number: func(_ Worker, number int) (int, error) { return Number(w.root, number) },
@@ -66,8 +70,8 @@ func numberOf(id vicinity.ID) int {
 	return -1
 }
 
-func (w *ward) nearby() (list []vicinity.ID) {
-	for _, n := range w.near {
+func nodes(numbers []int) (list []vicinity.ID) {
+	for _, n := range numbers {
 		list = append(list, jobtest.Node(n))
 	}
 	return list
@@ -135,7 +139,9 @@ func (w *ward) checkpoint() jobs.CheckpointAnswer {
 
 func (w *ward) refuses(nodes ...int) {
 	for _, n := range nodes {
-		w.keeps[n] = func(context.Context) error { return fmt.Errorf("%w: it is full%s", jobs.ErrRefused, strings.Repeat(", and more", 50)) }
+		w.keeps[n] = func(context.Context) error {
+			return fmt.Errorf("%w: it is full%s", jobs.ErrRefused, strings.Repeat(", and more", 50))
+		}
 	}
 }
 
