@@ -233,6 +233,17 @@ func (s *Spec) Rigid() bool {
 // by itself when it is lost.
 func (s *Spec) Mapped() bool { return placement.Strategy(s.Strategy) == placement.Maheve }
 
+// TaskName is what people call the task of a rank, "" if it has no name.
+func (s *Spec) TaskName(rank int) string {
+	if s.Graph == nil || rank < 0 || rank >= len(s.Graph.Names) {
+		return ""
+	}
+	return s.Graph.Names[rank]
+}
+
+// Clustered reports whether the clusters that nodes are in count for where the ranks are.
+func (s *Spec) Clustered() bool { return s.Mapped() || len(s.Groups) > 0 }
+
 // Single reports whether no two workers of the job may be at one node.
 func (s *Spec) Single() bool { return s.OnePerNode || s.Mapped() }
 

@@ -158,6 +158,19 @@ type WorkerStatus struct {
 	// Checkpoint is the newest one of the rank, and Resumed the number of that with which the attempt began.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Resumed    int         `json:"resumed,omitempty"`
+	// Task is the name of the rank's task, of a job whose graph has names.
+	Task string `json:"task,omitempty"`
+	// Cluster is that of the node, as the node that answers knows clusters now; only of a job with a graph or groups.
+	Cluster string `json:"cluster,omitempty"`
+	// Moved is why the attempt has this node, of a rank that was lost with another one.
+	Moved *Moved `json:"moved,omitempty"`
+}
+
+// Moved is how near the node of a rank is to the one that the rank was lost with.
+type Moved struct {
+	From vicinity.ID    `json:"from"`                   // the other one; it may be the same
+	Same bool           `json:"same_cluster,omitempty"` // both were in one cluster
+	RTT  codec.Duration `json:"rtt,omitempty"`          // between them, perhaps estimated; 0 = not known
 }
 
 // WorkerState is where one worker is.

@@ -8,6 +8,7 @@ import (
 	"zorilla/jobs/gpu"
 	"zorilla/node/api"
 	"zorilla/node/trust"
+	"zorilla/vicinity"
 )
 
 // Release is the version of the program.
@@ -36,8 +37,11 @@ func newService(n *Node) *service {
 	s.ownerService = &ownerService{owner: n.owner, jobs: n.jobs, up: n.net.flow.Uplink()}
 	self := &self{net: n.net, jobs: n.jobs, state: s.state, gpus: gpu.NewMeter(n.gpus, n.Self().GPUs)}
 	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
-	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService}
 	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State, room: n.room}
+	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService, clusters: func() map[vicinity.ID]string {
+		names, _ := s.memberService.clusters.of(n.net.near)
+		return names
+	}}
 	return s
 }
 

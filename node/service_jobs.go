@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"zorilla/jobs"
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/transfer"
+	"zorilla/vicinity"
 )
 
 // jobService is what clients ask about jobs, wherever these originate.
@@ -19,6 +21,20 @@ type jobService struct {
 	net   *network
 	local origin // answers about the jobs that were submitted here
 	blobs *blobService
+	// clusters are the names of those that members are in.
+	clusters func() map[vicinity.ID]string
+}
+
+// placed says in which clusters the nodes of a job are, if that counts for it.
+func (s *jobService) placed(st *jobs.Status) {
+	if !st.Spec.Clustered() {
+		return
+	}
+	names := s.clusters()
+	st.Workers = slices.Clone(st.Workers) // others may have the list, too
+	for i := range st.Workers {
+		st.Workers[i].Cluster = names[st.Workers[i].Node]
+	}
 }
 
 // Submit accepts a job.
@@ -40,9 +56,10 @@ func (s *jobService) Job(ctx context.Context, ref string) (jobs.Status, error) {
 	}
 	if errors.Is(err, api.ErrUnavailable) {
 		if last, _, unknown := s.jobs.Status(id); unknown == nil {
-			return last, nil
+			st, err = last, nil
 		}
 	}
+	s.placed(&st)
 	return st, err
 }
 
@@ -66,6 +83,7 @@ func (s *jobService) Await(ctx context.Context, ref string, since uint64) (jobs.
 	if err == nil && st.State.Final() && s.here(id) {
 		s.jobs.Read(id)
 	}
+	s.placed(&st)
 	return st, version, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -269,7 +270,7 @@ func stamp(t, now time.Time) string {
 
 // workerTable lists the workers; disks reports what each read from disks, and wrote to them.
 func workerTable(st jobs.Status, disks bool) [][]string {
-	rows := [][]string{{"RANK", "NODE", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
+	rows := [][]string{{"RANK", "NODE", "CLUSTER", "RTT", "STATE", "ATTEMPT", "EXIT", "CPU", "MEMORY", "READ", "WRITTEN", "STDOUT", "STDERR", "DETAIL"}}
 	for _, w := range st.Workers {
 		attempt, rank := columns.None, described.Rank(&st.Spec, w.Rank)
 		if w.Attempt > 0 {
@@ -289,9 +290,15 @@ func workerTable(st jobs.Status, disks bool) [][]string {
 			e.detail = strings.TrimSuffix(fmt.Sprintf("from checkpoint %d; %s", w.Resumed, e.detail), "; ")
 		}
 		rows = append(rows, []string{
-			rank, nodeName(string(w.Node.Short()), w.Name), columns.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
+			rank, nodeName(string(w.Node.Short()), w.Name), cmp.Or(columns.Cut(described.Place(&st.Spec, &w), 60), columns.None),
+			columns.RTT(time.Duration(w.RTT)), string(w.State), attempt, e.code,
 			e.cpu, e.peak, e.read, e.written, units.Bytes(w.Stdout), units.Bytes(w.Stderr), columns.Cut(e.detail, 60),
 		})
+	}
+	if cluster := slices.Index(rows[0], "CLUSTER"); !st.Spec.Clustered() {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], cluster, cluster+1)
+		}
 	}
 	if !disks {
 		read, stdout := slices.Index(rows[0], "READ"), slices.Index(rows[0], "STDOUT")

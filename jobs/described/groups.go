@@ -1,4 +1,4 @@
-// Package described writes for people what a job with groups wants and has, for the command line
+// Package described writes for people what a job with groups or a task graph wants and has, for the command line
 // and the page.
 package described
 
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
@@ -122,9 +123,37 @@ func bounds(from, to bool, low, high string) string {
 	return low + " to " + high
 }
 
-// Rank names a rank of a job: its number, and its group and number in that.
+// Place says in which cluster the node of a worker is, and why it is there if the worker was lost elsewhere; "" = neither
+// is known.
+func Place(spec *jobs.Spec, w *jobs.WorkerStatus) string {
+	if w.Moved == nil {
+		return w.Cluster
+	}
+	why, from := "", w.Moved.From.Short()
+	switch {
+	case w.Moved.From == w.Node:
+		why = "the node that it left"
+	case w.Moved.Same:
+		why = "the same cluster as " + from + ", which it left"
+	case w.Moved.RTT <= 0:
+		why = "any free node"
+	case spec.Mapped():
+		why = fmt.Sprintf("the best cluster, %v from %s", rounded(w.Moved.RTT), from)
+	default:
+		why = fmt.Sprintf("the nearest node, %v from %s", rounded(w.Moved.RTT), from)
+	}
+	return strings.TrimPrefix(w.Cluster+": "+why, ": ")
+}
+
+// rounded is a round trip without digits that mean nothing.
+func rounded(d codec.Duration) time.Duration { return time.Duration(d).Round(100 * time.Microsecond) }
+
+// Rank names a rank of a job: its number, and its group and number in that, or its task.
 func Rank(spec *jobs.Spec, rank int) string {
 	group, number := spec.GroupOf(rank)
+	if task := spec.TaskName(rank); task != "" {
+		return fmt.Sprintf("%d (%s)", rank, task)
+	}
 	if group < 0 {
 		return fmt.Sprint(rank)
 	}

@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/jobs/placement/topology"
 )
 
@@ -61,5 +62,30 @@ func TestGroups(t *testing.T) {
 	}
 	if got := Rank(&jobs.Spec{}, 3); got != "3" {
 		t.Errorf("a rank of a job without groups is %s", got)
+	}
+	mapped := jobs.Spec{Placing: jobs.Placing{Graph: &mapping.Listed{Tasks: 2, Names: []string{"source", "sink"}}}}
+	if got := Rank(&mapped, 1) + Rank(&mapped, 2); got != "1 (sink)2" {
+		t.Errorf("tasks with names are %s", got)
+	}
+}
+
+// Where a worker is, and why there.
+func TestPlace(t *testing.T) {
+	mapped := jobs.Spec{Strategy: "maheve"}
+	for want, c := range map[string]struct {
+		spec jobs.Spec
+		w    jobs.WorkerStatus
+	}{
+		"":                            {},
+		"lyon":                        {w: jobs.WorkerStatus{Cluster: "lyon"}},
+		"lyon: the node that it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zaaaaaa", Moved: &jobs.Moved{From: "zaaaaaa", Same: true}}},
+		"lyon: the same cluster as zaaaa, which it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zbbbbbb", Moved: &jobs.Moved{From: "zaaaaaa", Same: true, RTT: ms(1)}}},
+		"lyon: the nearest node, 12ms from zaaaa":        {w: jobs.WorkerStatus{Cluster: "lyon", Moved: &jobs.Moved{From: "zaaaaaa", RTT: ms(12)}}},
+		"lyon: the best cluster, 12.3ms from zaaaa":      {spec: mapped, w: jobs.WorkerStatus{Cluster: "lyon", Moved: &jobs.Moved{From: "zaaaaaa", RTT: ms(12) + 312345}}},
+		"any free node": {spec: mapped, w: jobs.WorkerStatus{Moved: &jobs.Moved{From: "zaaaaaa"}}},
+	} {
+		if got := Place(&c.spec, &c.w); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

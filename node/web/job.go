@@ -317,7 +317,7 @@ func describeWorkers(spec *jobs.Spec, workers []jobs.WorkerStatus, limit int) (r
 
 func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 	rank := strconv.Itoa(w.Rank)
-	key, name := rank, described.Rank(spec, w.Rank)
+	key, name := rank, label(described.Rank(spec, w.Rank), textLimit)
 	if w.Replica > 0 {
 		key, name = fmt.Sprintf("%d-%d", w.Rank, w.Replica), fmt.Sprintf("%d, copy %d", w.Rank, w.Replica)
 	}
@@ -335,7 +335,7 @@ func describeWorker(spec *jobs.Spec, w *jobs.WorkerStatus) workerRow {
 	case jobs.WorkerEnded:
 		v.Tone = "completed"
 	}
-	v.Attempt = attemptText(w)
+	v.Attempt = attemptText(spec, w)
 	if e := w.Exit; e != nil {
 		v.Exit = strconv.Itoa(e.Code)
 		switch {

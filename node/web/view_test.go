@@ -11,6 +11,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/node/api"
 	"zorilla/vicinity"
 )
@@ -214,8 +215,16 @@ func TestAttemptText(t *testing.T) {
 		"checkpoint 9 (2 KiB) is at 3 nodes":                               {Attempt: 1, Checkpoint: c},
 		"attempt 2; from checkpoint 9; checkpoint 9 (2 KiB) is at 3 nodes": {Attempt: 2, Resumed: 9, Checkpoint: c},
 	} {
-		if got := attemptText(&w); got != want {
+		if got := attemptText(&jobs.Spec{}, &w); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	mapped := jobs.Spec{Strategy: "maheve", Placing: jobs.Placing{Graph: &mapping.Listed{Names: []string{"source"}}}}
+	w := jobs.WorkerStatus{Attempt: 2, Node: "zbbbbb", Cluster: "lyon\x1b", Moved: &jobs.Moved{From: "zaaaaa", Same: true}}
+	if got := attemptText(&mapped, &w); got != "cluster lyon\ufffd: the same cluster as zaaaa, which it left; attempt 2" {
+		t.Errorf("where it is: %q", got)
+	}
+	if row := describeWorker(&mapped, &w); row.Rank != "0 (source)" {
+		t.Errorf("it is called %q", row.Rank)
 	}
 }

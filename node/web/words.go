@@ -8,6 +8,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 	"zorilla/node/api"
 )
 
@@ -77,9 +78,12 @@ func progress(st *jobs.Summary) string {
 // groupOf is the cluster of a node, or its site as long as no cluster is found.
 func groupOf(n api.NodeInfo) string { return cmp.Or(n.Cluster, n.Site) }
 
-// attemptText says which attempt of its rank a worker is, what it began with, and what is kept of it.
-func attemptText(w *jobs.WorkerStatus) string {
+// attemptText says which attempt of its rank a worker is, where, what it began with, and what is kept of it.
+func attemptText(spec *jobs.Spec, w *jobs.WorkerStatus) string {
 	var parts []string
+	if place := described.Place(spec, w); place != "" && spec.Clustered() {
+		parts = append(parts, "cluster "+label(place, textLimit))
+	}
 	if w.Attempt > 1 {
 		parts = append(parts, strings.TrimSuffix("attempt "+strconv.Itoa(w.Attempt)+", since "+label(w.Retried, textLimit), ", since "))
 	}

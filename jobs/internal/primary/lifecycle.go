@@ -82,7 +82,7 @@ func (p *lifecycle) advance(now time.Time) {
 // and a ready worker that missed it asks again with its next report.
 func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
 	ev := record.Event{Kind: record.Started, At: now, Ranks: ready,
-		Together: record.Together{Worst: p.worstPair(), Ports: p.ports(ready)}}
+		Placed: record.Placed{Worst: p.worstPair(), Ports: p.ports(ready)}}
 	if p.Rec.Started.IsZero() { // why it was not sooner
 		t := p.tally()
 		ev.Tally = &t
@@ -164,7 +164,11 @@ func (p *lifecycle) Demand() search.Demand {
 	d := search.Demand{Wanted: p.Rec.Wanted(), Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
 	if d.Wanted > 0 && !p.Rec.Started.IsZero() {
-		d.Lost = p.Rec.Ranks.LostAt(p.Rec.WantedRanks(d.Wanted))
+		wanted := p.Rec.WantedRanks(d.Wanted)
+		if len(p.Rec.Spec.Groups) > 0 { // they are served in order, see grant
+			slices.Sort(wanted)
+		}
+		d.Lost = p.Rec.Ranks.LostAt(wanted)
 	}
 	if d.Wanted > 0 && p.Rec.Spec.JointChoice() {
 		d.Nodes, d.Groups = p.Rec.Nodes(), p.groupsWanted()

@@ -220,12 +220,15 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 	}
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
-		for _, place := range c.Places {
+		for i, place := range c.Places {
 			rank := wanted[place]
 			ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt + 1})
+			if c.Moved != nil && c.Moved[i].From != p.Rec.Ranks[rank].Former { // others are wanted by now
+				c.Moved[i] = jobs.Moved{}
+			}
 		}
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
-			Sizing: record.Sizing{Sizes: sizes}})
+			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Moved: c.Moved}})
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
 		k.watched, k.progress, k.granted = true, now, now

@@ -124,6 +124,11 @@ func TestRanksOfSeveralGroupsAreReplacedTogether(t *testing.T) {
 			t.Errorf("node %d has room for 2, and gets %v", n, list)
 		}
 	}
+	for _, w := range c.p.Status().Workers {
+		if lost := w.Rank == 0 || w.Rank == 3; lost != (w.Moved != nil) || lost && w.Moved.From != jobtest.Node(1) {
+			t.Errorf("rank %d: it was lost at %+v", w.Rank, w.Moved)
+		}
+	}
 }
 
 // A node is lost that has ranks of several groups: each of them does what its own says.

@@ -69,7 +69,7 @@ type Event struct {
 	Results []byte              `json:"results,omitempty"` // packed, see PackResults
 
 	Past *Past `json:"past,omitempty"`
-	Together
+	Placed
 	Sizing
 	Saved
 
@@ -94,6 +94,7 @@ type Rank struct {
 	Saved
 	Former  vicinity.ID // where it was lost, until it has started elsewhere; "" = nowhere
 	Resumed int         // the number of the checkpoint that the attempt began with; 0 = none
+	Moved   *jobs.Moved // why the attempt has its node; nil = the rank was not lost
 }
 
 // fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
@@ -102,11 +103,14 @@ func (k *Rank) fresh() Rank {
 	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved, Former: k.Former}
 }
 
-// grant begins an attempt.
-func (k *Rank) grant(attempt int, ev Event) {
+// grant begins an attempt, of the rank that the event has at a place.
+func (k *Rank) grant(attempt int, ev Event, place int) {
 	*k = k.fresh()
 	k.Attempt, k.Node, k.Name, k.RTT = attempt, ev.Node, ev.Name, time.Duration(ev.RTT)
 	k.State, k.GivenBack = jobs.WorkerPreparing, false
+	if place < len(ev.Moved) && ev.Moved[place].From != "" {
+		k.Moved = &ev.Moved[place]
+	}
 }
 
 // release ends an attempt before its start.
@@ -187,9 +191,9 @@ func (r *Record) Apply(ev Event) {
 		}
 	case Granted:
 		r.choose(ev.Sizes)
-		for _, ra := range ev.Ranks {
+		for i, ra := range ev.Ranks {
 			keep(r, ra.Rank)
-			r.Ranks[ra.Rank].grant(ra.Attempt, ev)
+			r.Ranks[ra.Rank].grant(ra.Attempt, ev, i)
 			r.Ranks[ra.Rank].Resumed = resumed(&r.Lineup, ra.Rank)
 		}
 	case Released:

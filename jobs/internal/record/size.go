@@ -114,10 +114,11 @@ func growth(r *Record) int {
 	return max(0, r.Asked-r.Ranks.Serving())
 }
 
-// Together is what is of ranks that are started together.
-type Together struct {
+// Placed is what is known of where ranks are.
+type Placed struct {
 	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
 	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
+	Moved []jobs.Moved    `json:"moved,omitempty"` // of Granted: of each of Ranks, zero of one that was not lost; nil = none was
 }
 
 // Sizing is how many workers there are to be.

@@ -200,7 +200,8 @@ func (s *Search) grant(now time.Time, c *choice, n *Next) {
 			s.assign(now, id, o, len(list))
 			s.fate(id, takenForOther)
 		}
-		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt, Places: list})
+		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt,
+			Places: list, Moved: c.near.moved(id, list)})
 	}
 	s.own, s.horizon, s.vain = notAsked, 0, 0
 	d := c.demand

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/internal/codec"
+	"zorilla/jobs"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
@@ -174,10 +176,37 @@ func newNearness(lost losses, offers []placement.Offer, between apartOf) *nearne
 // of is how far a node counts from a lost one.
 func (k *nearness) of(from, id vicinity.ID) time.Duration {
 	rtt := k.between(from, id)
-	if number, ok := k.cluster[id]; !ok || number != k.cluster[from] {
+	if !k.same(from, id) {
 		rtt += otherCluster
 	}
 	return max(rtt, 1)
+}
+
+// same reports whether a node is in the cluster of a lost one.
+func (k *nearness) same(from, id vicinity.ID) bool {
+	number, ok := k.cluster[id]
+	return ok && number == k.cluster[from]
+}
+
+// moved says of ranks that get a node where each was lost; nil = none was.
+func (k *nearness) moved(to vicinity.ID, places []int) (list []jobs.Moved) {
+	if k == nil {
+		return nil
+	}
+	for i, place := range places {
+		from := k.lost.at(place)
+		if from == "" {
+			continue
+		}
+		if list == nil {
+			list = make([]jobs.Moved, len(places))
+		}
+		list[i] = jobs.Moved{From: from, Same: k.same(from, to)}
+		if rtt := k.between(from, to); rtt < jobs.MaxApart {
+			list[i].RTT = codec.Duration(rtt)
+		}
+	}
+	return list
 }
 
 // least is how far a node counts from the nearest of the lost ones.

@@ -208,6 +208,37 @@ func TestLostRankIsReplacedNearWhereItWas(t *testing.T) {
 	}
 }
 
+// A choice says of each rank that was lost how near to there its node is.
+func TestWhereReplacementsAre(t *testing.T) {
+	node := jobtest.Node
+	far := func(a, b vicinity.ID) time.Duration {
+		if b == node(39) {
+			return jobs.MaxApart
+		}
+		return apartBy(a, b)
+	}
+	lost := losses{node(31), "", node(31), node(21)}
+	k := newNearness(lost, offered(11, 32, 39), far)
+	for _, c := range []struct {
+		to     int
+		places []int
+		want   []jobs.Moved
+	}{
+		{32, []int{0, 1, 3}, []jobs.Moved{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}, {}, {From: node(21), RTT: codec.Duration(20 * time.Millisecond)}}},
+		{11, []int{2}, []jobs.Moved{{From: node(31), RTT: codec.Duration(40 * time.Millisecond)}}},
+		{39, []int{0}, []jobs.Moved{{From: node(31)}}},
+		{31, []int{0}, []jobs.Moved{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}}},
+		{11, []int{1, 5}, nil},
+	} {
+		if got := k.moved(node(c.to), c.places); !slices.Equal(got, c.want) {
+			t.Errorf("places %v at node %d: %+v, want %+v", c.places, c.to, got, c.want)
+		}
+	}
+	if got := (*nearness)(nil).moved(node(1), []int{0}); got != nil {
+		t.Errorf("nothing was lost, and %+v", got)
+	}
+}
+
 // A bound on the round trips between its nodes holds for a replacement, too: among those within it the one
 // nearest to where the rank was is taken.
 func TestReplacementKeepsToBounds(t *testing.T) {

@@ -95,7 +95,7 @@ func TestSearchSaysWhatIsNext(t *testing.T) {
 	}
 	h.now = n.Until
 	n = h.next()
-	want := []Choice{{0, jobtest.Node(2), "n", 3, 2 * time.Millisecond, []int{0, 1}}, {0, jobtest.Node(4), "n", 5, 4 * time.Millisecond, []int{2}}}
+	want := []Choice{{0, jobtest.Node(2), "n", 3, 2 * time.Millisecond, []int{0, 1}, nil}, {0, jobtest.Node(4), "n", 5, 4 * time.Millisecond, []int{2}, nil}}
 	if !slices.EqualFunc(n.Grant, want, func(a, b Choice) bool {
 		return a.Node == b.Node && a.Name == b.Name && a.Key == b.Key && a.RTT == b.RTT && slices.Equal(a.Places, b.Places)
 	}) || n.Wanted != 0 || !n.Until.IsZero() {
