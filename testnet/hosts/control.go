@@ -20,6 +20,7 @@ lab cut site SITE | host HOST           nothing gets in or out any more
 lab heal [site SITE | host HOST]        end this cut, or all
 lab loss PERCENT                        lose packets between sites
 lab rate host HOST MBIT                 limit each direction of a host's cable; 0: no limit
+lab rate site SITE MBIT                 limit what a site sends to all others together
 lab crash HOST                          kill all processes of a host
 `
 
@@ -97,15 +98,9 @@ func (c *control) do(args []string) (text string, err error) {
 		}
 		return "", err
 	case is("rate", "host", "", ""):
-		i, err := known("host", args[2], n.plan.HostIndex)
-		if err != nil {
-			return "", err
-		}
-		mbit, err := number(args[3], checkRate)
-		if err != nil {
-			return "", err
-		}
-		return "", n.hostRate(i, mbit)
+		return "", limit(args, n.plan.HostIndex, n.hostRate)
+	case is("rate", "site", "", ""):
+		return "", limit(args, n.plan.SiteIndex, n.siteRate)
 	case is("crash", ""):
 		i, err := known("host", args[1], n.plan.HostIndex)
 		if err != nil {
@@ -114,6 +109,19 @@ func (c *control) do(args []string) (text string, err error) {
 		return "", n.crash(i)
 	}
 	return "", fmt.Errorf("%.80q is no request: 'lab help' lists them", strings.Join(args, " "))
+}
+
+// limit carries out a request "rate".
+func limit(args []string, index func(string) int, do func(i int, mbit float64) error) error {
+	i, err := known(args[1], args[2], index)
+	if err != nil {
+		return err
+	}
+	mbit, err := number(args[3], checkRate)
+	if err != nil {
+		return err
+	}
+	return do(i, mbit)
 }
 
 // known returns the index of a site or host.

@@ -46,6 +46,8 @@ func TestControlChangesTheNetwork(t *testing.T) {
 		"loss 101":              "101 percent, want 0 to 100",
 		"rate host sophia-1 -1": "-1 Mbit/s",
 		"rate host sophia-1 no": `"no": want a number`,
+		"rate site paris 5":     `site "paris": there is no such site`,
+		"rate site sophia -1":   "-1 Mbit/s",
 		"cut":                   `"cut" is no request: 'lab help' lists them`,
 		"cut site":              "is no request",
 		"show all":              "is no request",

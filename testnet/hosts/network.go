@@ -185,18 +185,31 @@ const maxBacklog = 50 * time.Millisecond
 // hostRate limits both directions of a host's cable; 0 is no limit.
 func (n *network) hostRate(i int, mbit float64) error {
 	for _, end := range []struct{ where, device string }{{lab.Fabric, "host" + strconv.Itoa(i)}, {n.hosts[i].Name, "eth0"}} {
-		args := []string{"qdisc", "replace", "dev", end.device, "root", "noqueue"}
-		if mbit > 0 {
-			rate := fmt.Sprintf("%.0fbit", mbit*1e6)
-			// A burst of 5 ms, but at least two packets.
-			burst := strconv.Itoa(max(4000, int(mbit*1e6/8/200)))
-			args = []string{"qdisc", "replace", "dev", end.device, "root", "tbf", "rate", rate, "burst", burst, "latency", maxBacklog.String()}
-		}
-		if err := n.tool(end.where, exec.Command("tc", args...)); err != nil {
+		if err := n.rate(end.where, end.device, mbit, "noqueue"); err != nil {
 			return fmt.Errorf("host %s: %w", n.hosts[i].Name, err)
 		}
 	}
 	return nil
+}
+
+// siteRate limits what a site sends to the others; 0 is no limit.
+func (n *network) siteRate(i int, mbit float64) error {
+	if err := n.rate(lab.Fabric, "port"+strconv.Itoa(i), mbit, "pfifo"); err != nil {
+		return fmt.Errorf("site %s: %w", n.plan.Sites[i].Name, err)
+	}
+	return nil
+}
+
+// rate limits what goes out of a device; without a limit its queue is of a kind.
+func (n *network) rate(where, device string, mbit float64, unlimited string) error {
+	args := []string{"qdisc", "replace", "dev", device, "root", unlimited}
+	if mbit > 0 {
+		rate := fmt.Sprintf("%.0fbit", mbit*1e6)
+		// A burst of 5 ms, but at least two packets.
+		burst := strconv.Itoa(max(4000, int(mbit*1e6/8/200)))
+		args = []string{"qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst, "latency", maxBacklog.String()}
+	}
+	return n.tool(where, exec.Command("tc", args...))
 }
 
 // crash kills all processes of a host, as if its power had failed.
