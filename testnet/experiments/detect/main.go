@@ -17,13 +17,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -41,7 +38,6 @@ type options struct {
 	calm         time.Duration
 	busy         int
 	seed         uint64
-	trials       string // of the script in the lab: the file for what was found
 }
 
 func main() {
@@ -53,7 +49,6 @@ func main() {
 	flag.DurationVar(&o.calm, "calm", 10*time.Minute, "lab: how long false alarms are waited for")
 	flag.IntVar(&o.busy, "busy", 2*runtime.NumCPU(), "lab: busy loops beside that")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the virtual network, and of whom something is done to")
-	flag.StringVar(&o.trials, "trials", "", "in the lab: the file for what was found")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -84,20 +79,7 @@ func collect(ctx context.Context, o *options) (f found, err error) {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	dir, err := os.MkdirTemp("", "zorilla-detect-")
-	if err != nil {
-		return f, err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "found")
-	err = stage.Play(ctx, "-trials", file, "-rounds", strconv.Itoa(o.rounds), "-calm", o.calm.String(),
+	err = stage.Ask(ctx, &f, "-rounds", strconv.Itoa(o.rounds), "-calm", o.calm.String(),
 		"-busy", strconv.Itoa(o.busy), "-seed", fmt.Sprint(o.seed))
-	if err != nil {
-		return f, err
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return f, err
-	}
-	return f, json.Unmarshal(b, &f)
+	return f, err
 }

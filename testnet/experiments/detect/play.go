@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -101,11 +100,7 @@ func play(ctx context.Context, o *options) error {
 		}
 	}
 	f.Load = lab.Load()
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.trials, b, 0o600)
+	return lab.Tell(f)
 }
 
 // job submits a job with a rank at each node, which never ends, and waits until it runs.

@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
-	"zorilla/node/api"
 	"zorilla/testnet/hosts/lab"
 )
 
@@ -31,29 +29,14 @@ type fleet struct {
 // how far they are.
 func newFleet(ctx context.Context, dir string, plan *lab.Plan, o *options) (*fleet, error) {
 	f := &fleet{dir: dir, plan: plan, random: rand.New(rand.NewPCG(o.seed, 0)), slots: o.slots}
-	number := make([]int, len(plan.Sites))
-	for _, h := range plan.Hosts() {
-		if number[h.Site]++; number[h.Site] > o.hosts {
-			f.spare = append(f.spare, h.Name)
-			continue
-		}
-		if err := f.start(ctx, h.Name); err != nil {
-			return nil, err
-		}
+	first := plan.First(o.hosts)
+	f.spare = slices.DeleteFunc(plan.Names(), func(host string) bool { return first.HostIndex(host) >= 0 })
+	var err error
+	if f.live, err = lab.Gather(ctx, dir, first, "--slots", strconv.Itoa(o.slots)); err != nil {
+		return nil, err
 	}
 	f.origin = f.live[0]
-	_, err := lab.Until(ctx, 2*time.Minute, "all nodes have measured all", lab.All(f.live, func(_ *lab.Node, members []api.NodeInfo) string {
-		if len(members) < len(f.live) {
-			return fmt.Sprintf("knows %d of %d", len(members), len(f.live))
-		}
-		for _, m := range members {
-			if m.RTT == 0 && !m.Self {
-				return "has not measured " + m.Name
-			}
-		}
-		return ""
-	}))
-	return f, err
+	return f, nil
 }
 
 // start starts a node without a past on a host that has none.

@@ -16,14 +16,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -43,8 +40,8 @@ type options struct {
 	seed   uint64
 	scale
 	// Of the script in the lab:
-	kind, programs, result string
-	limit                  time.Duration
+	kind  string
+	limit time.Duration
 }
 
 // scale is how large a run is.
@@ -75,8 +72,6 @@ func main() {
 	flag.IntVar(&o.slots, "slots", 2, "of each host; with 1 a rank that is lost waits for the new host")
 	flag.Uint64Var(&o.seed, "seed", 1, "which hosts are lost; the next round has the next one")
 	flag.StringVar(&o.kind, "kind", "", "in the lab: undisturbed, checkpoints or nothing")
-	flag.StringVar(&o.programs, "programs", "", "in the lab: where the program is")
-	flag.StringVar(&o.result, "result", "", "in the lab: the file for what was found")
 	flag.DurationVar(&o.limit, "limit", 0, "in the lab: how long the run may take")
 	flag.Parse()
 	o.scale = scales[o.quick]
@@ -108,21 +103,11 @@ func collect(ctx context.Context, o *options) (all []trial, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root may give hosts processes of several users: run as root")
 	}
-	dir, err := os.MkdirTemp("", "zorilla-survive-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "async"), "./examples/async")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the program: %w: %.500s: start me in the root of the repository", err, out)
-	}
-	stage, err := lab.Build(ctx, network)
+	stage, err := lab.Build(ctx, network, "./examples/async")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	file := filepath.Join(dir, "result")
 	kinds := []string{undisturbed, kept, lostAll}
 	if o.quick {
 		kinds = []string{kept}
@@ -130,16 +115,9 @@ func collect(ctx context.Context, o *options) (all []trial, err error) {
 	for round := range o.rounds {
 		limit := o.undisturbedAtMost
 		for _, kind := range kinds {
-			if err := stage.Play(ctx, "-kind", kind, "-programs", dir, "-result", file, "-quick="+strconv.FormatBool(o.quick),
-				"-slots", strconv.Itoa(o.slots), "-seed", strconv.FormatUint(o.seed+uint64(round), 10), "-limit", limit.String()); err != nil {
-				return nil, err
-			}
 			var t trial
-			b, err := os.ReadFile(file)
-			if err == nil {
-				err = json.Unmarshal(b, &t)
-			}
-			if err != nil {
+			if err := stage.Ask(ctx, &t, "-kind", kind, "-quick="+strconv.FormatBool(o.quick), "-slots", strconv.Itoa(o.slots),
+				"-seed", strconv.FormatUint(o.seed+uint64(round), 10), "-limit", limit.String()); err != nil {
 				return nil, err
 			}
 			t.Round = round + 1

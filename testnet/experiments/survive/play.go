@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,14 +77,10 @@ func play(ctx context.Context, o *options) error {
 	if err := r.run(ctx, filepath.Join(dir, "tmp", "out")); err != nil {
 		return err
 	}
-	b, err := json.Marshal(r.trial)
-	if err != nil {
-		return err
-	}
 	t := &r.trial
 	fmt.Fprintf(os.Stderr, "%s: solved %t in %.1f s, %d losses, %d more attempts, %d resumed; %s\n",
 		t.Kind, t.Solved, t.Seconds, len(t.Kills), t.Attempts, t.Resumed, t.Why)
-	return os.WriteFile(o.result, b, 0o600)
+	return lab.Tell(r.trial)
 }
 
 // runner plays one run.
@@ -164,7 +159,7 @@ func (r *runner) submit(ctx context.Context, out string) (cmd *exec.Cmd, wait fu
 		args = append(args, "-checkpoint", o.checkpoint.String())
 	}
 	cmd = exec.CommandContext(ctx, "lab", args...)
-	cmd.Dir, cmd.WaitDelay = o.programs, 5*time.Second
+	cmd.Dir, cmd.WaitDelay = lab.Programs(), 5*time.Second
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	pipe, err := cmd.StdoutPipe()
@@ -293,7 +288,7 @@ func (r *runner) check(ctx context.Context, out string) {
 	if err == nil {
 		var text []byte
 		args := append([]string{"-check", "-n", strconv.Itoa(r.o.n)}, files...)
-		text, err = exec.CommandContext(ctx, filepath.Join(r.o.programs, "async"), args...).CombinedOutput()
+		text, err = exec.CommandContext(ctx, filepath.Join(lab.Programs(), "async"), args...).CombinedOutput()
 		if m := checked.FindSubmatch(text); m != nil {
 			r.trial.Residual, _ = strconv.ParseFloat(string(m[1]), 64) // it prints numbers
 			r.trial.Wrong, _ = strconv.ParseFloat(string(m[2]), 64)    // likewise

@@ -22,6 +22,37 @@ func TestPlanNamesHosts(t *testing.T) {
 	}
 }
 
+// The first hosts of each site are who they are in the whole plan, which stays as it is.
+func TestFirst(t *testing.T) {
+	p, err := PlanOf("qoscosgrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := p.First(3)
+	if names := first.Names(); !slices.Equal(names, []string{"orsay-1", "orsay-2", "orsay-3", "bordeaux-1", "bordeaux-2", "bordeaux-3", "rennes-1", "rennes-2"}) {
+		t.Errorf("the first three of each are %v", names)
+	}
+	if len(p.Names()) != 11 || first.OneWay(0, 1) != p.OneWay(0, 1) {
+		t.Errorf("of %v", p.Names())
+	}
+}
+
+// What a script tells is what is found, once.
+func TestTell(t *testing.T) {
+	s := &Stage{dir: t.TempDir()}
+	t.Setenv(foundVariable, s.found())
+	if err := Tell([]float64{1, 2.5}); err != nil {
+		t.Fatal(err)
+	}
+	var found []float64
+	if err := s.take(&found); err != nil || !slices.Equal(found, []float64{1, 2.5}) {
+		t.Errorf("%v, %v", found, err)
+	}
+	if err := s.take(&found); err == nil || !strings.Contains(err.Error(), "has told nothing") {
+		t.Errorf("a script that told nothing: %v", err)
+	}
+}
+
 func TestLeftoversFindProcesses(t *testing.T) {
 	before, err := surroundings()
 	if err != nil {

@@ -33,14 +33,15 @@ type Host struct {
 }
 
 // Plans names the networks that can be built.
-const Plans = "grid5000 or room or small or lans or towns or remote or campus or lines or qoscosgrid or spares"
+const Plans = "grid5000 or room or small or lans or towns or remote or campus or lines or qoscosgrid or spares or clusters"
 
 // PlanOf returns the network of that name: six sites with the distances of
 // Grid'5000, the same sites in one room, three with five hosts, two local networks
 // of three hosts each, four towns of which two are close to each other, four sites
 // that are far from the only host of a fifth, one host that three sites of four fetch
-// from, one with two others at a distance, the three sites of the QosCosGrid paper, or three
-// with twelve hosts and as many again that take the place of those.
+// from, one with two others at a distance, the three sites of the QosCosGrid paper, three
+// with twelve hosts and as many again that take the place of those, or one host with two clusters
+// of ten, as many as checkpoints need that are to be kept in their cluster.
 func PlanOf(name string) (*Plan, error) {
 	switch name {
 	case "grid5000":
@@ -102,8 +103,19 @@ func PlanOf(name string) (*Plan, error) {
 		return &Plan{Sites: []Site{{"orsay", 6}, {"bordeaux", 3}, {"rennes", 2}}, RTT: [][]float64{{0, 9, 8}, {9, 0, 10.8}, {8, 10.8, 0}}}, nil
 	case "spares":
 		return &Plan{Sites: []Site{{"east", 8}, {"north", 8}, {"west", 8}}, RTT: [][]float64{{0, 25, 35}, {25, 0, 30}, {35, 30, 0}}}, nil
+	case "clusters":
+		return &Plan{Sites: []Site{{"home", 1}, {"north", 10}, {"west", 10}}, RTT: [][]float64{{0, 25, 35}, {25, 0, 30}, {35, 30, 0}}}, nil
 	}
 	return nil, fmt.Errorf("network %.40q: want %s", name, Plans)
+}
+
+// First returns the same network with at most so many hosts at each site, the first ones.
+func (p *Plan) First(hosts int) *Plan {
+	first := &Plan{slices.Clone(p.Sites), p.RTT}
+	for i := range first.Sites {
+		first.Sites[i].Hosts = min(hosts, first.Sites[i].Hosts)
+	}
+	return first
 }
 
 // OneWay returns the delay from one site to another.

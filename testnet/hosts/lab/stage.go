@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,10 @@ const (
 	// censusVariable names the file in which a script writes down the namespace of
 	// its lab's processes. Nothing else can hold the lab's other namespaces, but mounts.
 	censusVariable = "ZORILLA_CENSUS"
+	// programsVariable names the folder with the programs that were built.
+	programsVariable = "ZORILLA_PROGRAMS"
+	// foundVariable names the file in which a script leaves what it has found.
+	foundVariable = "ZORILLA_FOUND"
 )
 
 // Inside reports whether this program is the script of a lab.
@@ -41,14 +46,26 @@ func Enter() (dir string, err error) {
 	return dir, err
 }
 
+// Programs is the folder in which a script finds what Build has built.
+func Programs() string { return os.Getenv(programsVariable) }
+
+// Tell is the last thing that a script does that is played by Ask.
+func Tell(found any) error {
+	b, err := json.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(os.Getenv(foundVariable), b, 0o600)
+}
+
 // Stage is where labs of one plan are played, from outside.
 type Stage struct {
 	dir, plan string
 	before    []string // links and mounts that the machine had before
 }
 
-// Build builds zorilla and the lab, in the root of the repository.
-func Build(ctx context.Context, plan string) (*Stage, error) {
+// Build builds zorilla, the lab, and programs such as ./examples/async, in the root of the repository.
+func Build(ctx context.Context, plan string, programs ...string) (*Stage, error) {
 	before, err := surroundings()
 	if err != nil {
 		return nil, err
@@ -58,7 +75,11 @@ func Build(ctx context.Context, plan string) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{dir: dir, plan: plan, before: before}
-	for name, folder := range map[string]string{"zorilla": "./cmd/zorilla", "lab": "./testnet/hosts"} {
+	folders := map[string]string{"zorilla": "./cmd/zorilla", "lab": "./testnet/hosts"}
+	for _, folder := range programs {
+		folders[filepath.Base(folder)] = folder
+	}
+	for name, folder := range folders {
 		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(s.dir, name), folder)
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
@@ -79,7 +100,7 @@ func (s *Stage) script(ctx context.Context, args []string) (*exec.Cmd, error) {
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(s.dir, "lab"),
 		append([]string{"-zorilla", filepath.Join(s.dir, "zorilla"), s.plan, "--", self}, args...)...)
-	cmd.Env = append(os.Environ(), censusVariable+"="+s.census())
+	cmd.Env = append(os.Environ(), censusVariable+"="+s.census(), programsVariable+"="+s.dir, foundVariable+"="+s.found())
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -89,6 +110,24 @@ func (s *Stage) script(ctx context.Context, args []string) (*exec.Cmd, error) {
 }
 
 func (s *Stage) census() string { return filepath.Join(s.dir, "census") }
+
+func (s *Stage) found() string { return filepath.Join(s.dir, "found") }
+
+// Ask plays this program as Play does, and takes what it has found by Tell.
+func (s *Stage) Ask(ctx context.Context, found any, args ...string) error {
+	if err := s.Play(ctx, args...); err != nil {
+		return err
+	}
+	return s.take(found)
+}
+
+func (s *Stage) take(found any) error {
+	b, err := os.ReadFile(s.found())
+	if err != nil {
+		return fmt.Errorf("the script has told nothing: %w", err)
+	}
+	return errors.Join(json.Unmarshal(b, found), os.Remove(s.found()))
+}
 
 // Play plays this program, with arguments, as a script to its end, after which
 // nothing may be left of the lab.
