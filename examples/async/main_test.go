@@ -212,6 +212,32 @@ func TestFewerWorkersOnRealNodes(t *testing.T) {
 	}
 }
 
+// With -times ranks print what iterations and planes took, and without they do not.
+func TestTimes(t *testing.T) {
+	for _, times := range []bool{true, false} {
+		args := []string{"-n", "16", "-pause", "1ms"}
+		if times {
+			args = append(args, "-times")
+		}
+		c := crew.New(t, 2, args...)
+		ranks := []*crew.Rank{c.Start(0, 1), c.Start(1, 1)}
+		for rank, r := range ranks {
+			said := r.Ends()
+			if !times {
+				if strings.Contains(said, " took ") {
+					t.Errorf("rank %d says:\n%s", rank, said)
+				}
+				continue
+			}
+			iteration := number(t, said, `(?m)^rank \d: iteration \d+ took (\S+) s$`)
+			plane := number(t, said, `(?m)^rank \d: plane of rank `+strconv.Itoa(1-rank)+` took (\S+) s$`)
+			if iteration <= 0 || iteration > 10 || plane <= 0 || plane > 10 {
+				t.Errorf("rank %d: an iteration took %v s, and a plane %v s", rank, iteration, plane)
+			}
+		}
+	}
+}
+
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{"-n", "0"}, {"-n", "5000"}, {"-n", "x"}, {"-planes", "0"}, {"-sweeps", "0"}, {"-pause", "-1s"}, {"-checkpoint", "-1s"}, {"-alone", "-1s"},
 		{"-tolerance", "0"}, {"-tolerance", "NaN"}, {"-n", "100", "-tolerance", "1e-12"}, {"slab-0.bin"}} {

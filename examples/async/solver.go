@@ -20,6 +20,8 @@ type message struct {
 	Version version `json:"version,omitzero"` // of the plane
 	Plane   []byte  `json:"plane,omitempty"`  // the one that the other rank is beside
 	All     table   `json:"all,omitempty"`
+	// Made is when the iteration ended that made the plane, with -times.
+	Made time.Time `json:"made,omitzero"`
 }
 
 const (
@@ -43,6 +45,7 @@ type solver struct {
 	callers map[*peers.Conn]bool // who tell it
 	met     bool                 // somebody was there
 	seen    time.Time            // when somebody was there last whom this rank waits for
+	made    time.Time            // when the newest iteration ended
 
 	refused bool // the node takes no checkpoints
 }
@@ -90,14 +93,21 @@ func (s *solver) solve() error {
 func (s *solver) iterate() error {
 	for {
 		s.mu.Lock()
-		before := s.part.changes
+		before, begun := s.part.changes, time.Now()
 		worked := s.part.step()
+		if worked {
+			s.made = time.Now()
+		}
 		s.part.conclude()
 		if worked || s.part.changes != before {
 			s.tellAll()
 		}
 		ended, replaced, i, news := s.part.phase() >= final, s.part.replaced(), s.part.iteration, s.news
+		took := s.made.Sub(begun)
 		s.mu.Unlock()
+		if worked && s.options.times {
+			s.say("iteration %d took %.6f s", i, took.Seconds())
+		}
 		switch {
 		case replaced:
 			return s.gone()
@@ -297,6 +307,9 @@ func (s *solver) talk(c *peers.Conn, own bool, lost <-chan struct{}) {
 			if side, ok := s.part.side(c.Rank); ok && s.part.version() != plane {
 				plane = s.part.version()
 				m.Version, m.Plane = plane, s.part.slab.face(side)
+				if s.options.times {
+					m.Made = s.made
+				}
 			}
 			if s.part.changes != changes {
 				changes = s.part.changes
@@ -348,6 +361,9 @@ func (s *solver) serve(c *peers.Conn) {
 }
 
 func (s *solver) hear(c *peers.Conn, m message) {
+	if m.Plane != nil && s.options.times && !m.Made.IsZero() { // zero: it has not iterated yet
+		s.say("plane of rank %d took %.6f s", c.Rank, time.Since(m.Made).Seconds())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.part.hear(c.Rank, m) {
