@@ -56,7 +56,7 @@ func Keep(dir string, run func(*Results) error) error {
 		return err
 	}
 	r := &Results{Writer: io.MultiWriter(os.Stdout, text), dir: dir}
-	fmt.Fprintf(r, "The program as of commit %s.\n\n", commit())
+	fmt.Fprintf(r, "The program as of commit %s.\n\n", Commit())
 	err = run(r)
 	return errors.Join(err, r.err, text.Close())
 }
@@ -64,9 +64,9 @@ func Keep(dir string, run func(*Results) error) error {
 // program is where that is which experiments are about.
 var program = []string{":/cmd", ":/flood", ":/internal", ":/jobs", ":/node", ":/transfer", ":/vicinity", ":/go.mod"}
 
-// commit names the latest change of the program in the repository of the working directory, and whether
+// Commit names the latest change of the program in the repository of the working directory, and whether
 // there are others beside it. The script .ci/old looks for it.
-func commit() string {
+func Commit() string {
 	git := func(args ...string) (string, error) {
 		out, err := exec.Command("git", slices.Concat(args, []string{"--"}, program)...).Output()
 		return strings.TrimSpace(string(out)), err
