@@ -52,7 +52,7 @@ func parse(args []string) (o options, files []string, err error) {
 	flags.DurationVar(&o.checkpoint, "checkpoint", 0, "time between checkpoints, 0 = none")
 	flags.DurationVar(&o.alone, "alone", time.Minute, "how long a rank waits for others when nobody is there")
 	flags.BoolVar(&o.verify, "verify", false, "compare the solution with that of a direct method")
-	flags.BoolVar(&o.times, "times", false, "print what each iteration took, and how long each plane of a neighbour, by the clocks of both machines")
+	flags.BoolVar(&o.times, "times", false, "print how long each iteration took and each plane of a neighbour, by the clocks of both machines")
 	flags.BoolVar(&o.check, "check", false, "compare the files that follow, of all ranks, with the solution of a direct method; -n is that of the job")
 	if err := flags.Parse(args); err != nil {
 		return o, nil, err

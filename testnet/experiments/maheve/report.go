@@ -10,10 +10,7 @@ import (
 
 // reportInputs prints what the simulation was told.
 func reportInputs(r *chart.Results, o *options, m *measured) {
-	fmt.Fprintln(r, "| simulated with | s | source |\n|---|---|---|")
-	for _, f := range m.all() {
-		fmt.Fprintf(r, "| %s | %s | %s |\n", f.name, chart.Number(f.Seconds), f.Source)
-	}
+	m.report(r)
 	fmt.Fprintf(r, "\n%d architectures of each hd, %d runs on each. Times are medians in seconds (first to third quartile).\n", o.shapes, o.seeds)
 	fmt.Fprintln(r, "A gain is how much less time than the default's median; in brackets the first to third quartile of runs,")
 	fmt.Fprintln(r, "each against the default on the same architecture, graph and failures.")

@@ -14,7 +14,7 @@ import (
 func pair() (*problem, *measured) {
 	g := mapping.NewGraph(2)
 	g.Join(0, 1, 1)
-	seconds := func(s float64) figure { return figure{s, "a test"} }
+	seconds := func(s float64) figure { return figure{Seconds: s} }
 	return &problem{g: g}, &measured{Detection: seconds(3), RestoreNear: seconds(1), RestoreFar: seconds(5), Checkpoint: seconds(5), Iteration: seconds(1),
 		MessageNear: seconds(0.1), MessageFar: seconds(0.1)}
 }
