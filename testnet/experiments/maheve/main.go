@@ -60,6 +60,7 @@ func experiment(r *chart.Results, o *options) error {
 	}
 	all := play(o, m)
 	reportInputs(r, o, m)
+	reportSummary(r, all)
 	reportTable(r, all)
 	sweep(r, o, m)
 	keep(r, all)

@@ -33,7 +33,8 @@ func TestSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for _, want := range []string{"hd = 0.08: 106 nodes in 4 clusters at 4 sites", "hd = 0.72: 115 nodes in 5 clusters at 4 sites", "| 30 |", "| restore_far | "} {
+	for _, want := range []string{"hd = 0.08: 106 nodes in 4 clusters at 4 sites", "hd = 0.72: 115 nodes in 5 clusters at 4 sites", "| 30 |", "| restore_far | ",
+		"| failures | like QM |", "| 0.08 | none |", "| 0.72 | at random |", " (55) |", " (2.86) |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results lack %q:\n%s", want, text)
 		}

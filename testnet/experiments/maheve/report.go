@@ -17,6 +17,37 @@ func reportInputs(r *chart.Results, o *options, m *measured) {
 	fmt.Fprintln(r, "A run that does not converge, for want of free nodes or within an hour, counts as longer than all others.")
 }
 
+// reportSummary prints the gains alone, which the README has, too.
+func reportSummary(r *chart.Results, all []result) {
+	fmt.Fprintln(r, "\nGains of medians over the default in percent, the paper's in brackets, and how many times as long as without failures the default takes:")
+	fmt.Fprint(r, "\n| hd | failures |")
+	line := "|---|---|"
+	for _, how := range methods()[1:] {
+		fmt.Fprintf(r, " %s |", how.name)
+		line += "---|"
+	}
+	fmt.Fprintln(r, " the default |\n"+line+"---|")
+	for _, k := range kinds() {
+		calm := median(pick(all, k.hd, byDefault, never))
+		for i, failing := range []failures{never, paced, atRandom} {
+			base := median(pick(all, k.hd, byDefault, failing))
+			fmt.Fprintf(r, "| %.2f | %s |", k.hd, failing)
+			for _, how := range methods()[1:] {
+				text := whole(gain(base, median(pick(all, k.hd, how.name, failing))))
+				if failing != atRandom && k.gain(how.name, i) != "" {
+					text += " (" + k.gain(how.name, i) + ")"
+				}
+				fmt.Fprintf(r, " %s |", text)
+			}
+			ratio := times(base / calm)
+			if failing == paced {
+				ratio += fmt.Sprintf(" (%.2f)", k.paper[byDefault][1]/k.paper[byDefault][0])
+			}
+			fmt.Fprintf(r, " %s |\n", ratio)
+		}
+	}
+}
+
 // reportTable prints table 1 beside what is found here.
 func reportTable(r *chart.Results, all []result) {
 	for _, k := range kinds() {
