@@ -138,8 +138,8 @@ func describe(p *lab.Plan) string {
 			distances = append(distances, fmt.Sprintf("%v ms from %s to %s", p.RTT[i][k], p.Sites[k].Name, s.Name))
 		}
 	}
-	return fmt.Sprintf("%d hosts at %d sites (%s); round trips %s; %d Mbit/s each direction of a host's cable, %d Mbit/s from each site to the others; a slot a host",
-		len(p.Hosts()), len(p.Sites), strings.Join(sites, ", "), strings.Join(distances, ", "), hostMbit, siteMbit)
+	return fmt.Sprintf("%d hosts at %d sites (%s); round trips %s; %d Mbit/s each direction of a host's cable, %d Mbit/s from each site to the others; "+
+		"a slot a host", len(p.Hosts()), len(p.Sites), strings.Join(sites, ", "), strings.Join(distances, ", "), hostMbit, siteMbit)
 }
 
 func (s *solverArguments) strings() []string {

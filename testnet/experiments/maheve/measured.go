@@ -43,7 +43,8 @@ func (f *figure) check() error {
 	case !(f.Seconds > 0 && f.Seconds < 3600):
 		return fmt.Errorf("is %v seconds: want more than 0, and less than 3600", f.Seconds)
 	case f.Source == wasMeasured && (f.Times < 1 || !(0 < f.Least && f.Least <= f.Seconds && f.Seconds <= f.Most)):
-		return fmt.Errorf("was measured %d times, and is %v seconds, %v to %v: want a median between the least and the most", f.Times, f.Seconds, f.Least, f.Most)
+		return fmt.Errorf("was measured %d times, and is %v seconds, %v to %v: want a median between the least and the most",
+			f.Times, f.Seconds, f.Least, f.Most)
 	case f.Source != wasMeasured && (f.Times != 0 || f.Least != 0 || f.Most != 0):
 		return fmt.Errorf("was measured %d times, but is %q", f.Times, f.Source)
 	case f.Source != wasMeasured && f.Source != wasChosen && f.Source != isEstimate:

@@ -19,7 +19,8 @@ func reportInputs(r *chart.Results, o *options, m *measured) {
 
 // reportSummary prints the gains alone, which the README has, too.
 func reportSummary(r *chart.Results, all []result) {
-	fmt.Fprintln(r, "\nGains of medians over the default in percent, the paper's in brackets, and how many times as long as without failures the default takes:")
+	fmt.Fprintln(r, "\nGains of medians over the default in percent, the paper's in brackets,\n"+
+		"and how many times as long as without failures the default takes:")
 	fmt.Fprint(r, "\n| hd | failures |")
 	line := "|---|---|"
 	for _, how := range methods()[1:] {
