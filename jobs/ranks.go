@@ -222,6 +222,11 @@ func (s *Spec) Replaces() bool {
 	return !s.FixedSize() || s.Mapped() || slices.ContainsFunc(s.Groups, func(g groups.Group) bool { return g.Restart == groups.RestartRank })
 }
 
+// Movable reports whether a rank can go on at another node by itself, as one that is lost would.
+func (s *Spec) Movable(rank int) bool {
+	return s.Array == nil && s.Restarts(rank) == groups.RestartRank
+}
+
 // Rigid reports whether the job is all or nothing (design: a gang), and starts again as a whole.
 func (s *Spec) Rigid() bool {
 	return s.FixedSize() && !s.Mapped() && !slices.ContainsFunc(s.Groups, func(g groups.Group) bool {

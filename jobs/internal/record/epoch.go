@@ -18,7 +18,7 @@ func (k *Rank) InTable() bool {
 // table.
 func (r *Record) turn(ev Event) {
 	switch ev.Kind {
-	case Started, Lost, Retried, Declined, Resized:
+	case Started, Lost, Retried, Declined, Moved, Resized:
 	default:
 		return
 	}

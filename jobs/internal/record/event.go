@@ -32,6 +32,7 @@ const (
 	Away         Kind = "away"         // Node is being started again, until For has passed
 	Retried      Kind = "retried"      // Ranks get another attempt, all of a gang at once; Reason
 	Declined     Kind = "declined"     // the same, where it does not count: the program of one did not begin at its node, or others of its group were lost
+	Moved        Kind = "moved"        // Ranks were ended to go on elsewhere, or wait for that: at Node, if that offers room, "" = anywhere; Reason
 	Resized      Kind = "resized"      // Size: how many workers were asked for; Ranks are given back; Reason
 	Leased       Kind = "leased"       // Ranks (one) gets Tasks of an array
 	TasksEnded   Kind = "tasks"        // Ranks (one): Results of tasks
@@ -92,7 +93,8 @@ type Rank struct {
 	Retried   string // why a new attempt was, or is, needed
 	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
 	Saved
-	Former  vicinity.ID // where it was lost, until it has started elsewhere; "" = nowhere
+	Former  vicinity.ID // where it was lost, or is to go on, until it has started elsewhere; "" = nowhere
+	Left    vicinity.ID // what it was moved away from, as long: it does not start there; "" = nothing
 	Resumed int         // the number of the checkpoint that the attempt began with; 0 = none
 	Moved   *jobs.Moved // why the attempt has its node; nil = the rank was not lost
 }
@@ -100,7 +102,8 @@ type Rank struct {
 // fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
 // the rank, and nothing of the attempt but its number.
 func (k *Rank) fresh() Rank {
-	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved, Former: k.Former}
+	return Rank{Attempt: k.Attempt, State: jobs.WorkerWanted, Retries: k.Retries, Retried: k.Retried, GivenBack: k.GivenBack, Saved: k.Saved,
+		Former: k.Former, Left: k.Left}
 }
 
 // grant begins an attempt, of the rank that the event has at a place.
@@ -202,6 +205,9 @@ func (r *Record) Apply(ev Event) {
 		resize(r, ev)
 	case Retried, Declined:
 		r.again(ev)
+	case Moved:
+		r.each(ev.Ranks, func(k *Rank) { k.move(ev.Node, ev.Reason) })
+		r.Lacking = ev.At
 	case Followed:
 		r.Met[ev.After-1], r.Eligible = true, ev.At
 	case Started:
@@ -209,7 +215,7 @@ func (r *Record) Apply(ev Event) {
 			r.Started = ev.At
 		}
 		r.Worst = ev.Worst
-		r.each(ev.Ranks, func(k *Rank) { k.State, k.Port, k.Former = jobs.WorkerRunning, 0, "" })
+		r.each(ev.Ranks, func(k *Rank) { k.State, k.Port, k.Former, k.Left = jobs.WorkerRunning, 0, "", "" })
 		for i, port := range ev.Ports[:min(len(ev.Ports), len(ev.Ranks))] {
 			r.each(ev.Ranks[i:i+1], func(k *Rank) { k.Port = port })
 		}

@@ -14,7 +14,7 @@ import (
 
 // survives has each field of a Rank, and whether it is the rank's, and not its attempt's.
 var survives = map[string]bool{
-	"Attempt": true, "Retries": true, "Retried": true, "GivenBack": true, "Saved": true, "Former": true,
+	"Attempt": true, "Retries": true, "Retried": true, "GivenBack": true, "Saved": true, "Former": true, "Left": true,
 	"Node": false, "Name": false, "RTT": false, "State": false, "Exit": false, "Wrote": false, "Output": false, "Collected": false, "Port": false, "Resumed": false,
 	"Moved": false,
 }
@@ -23,7 +23,7 @@ var survives = map[string]bool{
 func fullRank() Rank {
 	return Rank{Attempt: 3, Node: jobtest.Node(1), Name: "first", RTT: time.Second, State: jobs.WorkerReady, Exit: &work.Exit{},
 		Wrote: &wire.Written{}, Output: &jobs.RankOutput{}, Collected: true, Port: 4000, Retries: 2, Retried: "it failed", GivenBack: true,
-		Saved: Saved{Last: 7}, Resumed: 6, Former: jobtest.Node(5), Moved: &jobs.Moved{From: jobtest.Node(4)}}
+		Saved: Saved{Last: 7}, Resumed: 6, Former: jobtest.Node(5), Left: jobtest.Node(6), Moved: &jobs.Moved{From: jobtest.Node(4)}}
 }
 
 func TestWhatIsLeftOfAnAttempt(t *testing.T) {
@@ -64,7 +64,9 @@ func TestEventsKeepWhatIsTheRanks(t *testing.T) {
 		{event: Event{Kind: Released, Reason: "it went"}, want: func(k *Rank) { k.Retried = "it went" }},
 		{event: Event{Kind: Retried, Reason: "it broke"}, want: func(k *Rank) { k.Retries, k.Retried, k.GivenBack = 3, "it broke", false }},
 		{event: Event{Kind: Declined, Reason: "no program"}, want: func(k *Rank) { k.Retried, k.GivenBack = "no program", false }},
-		{event: Event{Kind: Resized, Sizing: Sizing{Size: 1}, Reason: "fewer"}, want: func(k *Rank) { k.Retried = "fewer" }},
+		{event: Event{Kind: Resized, Sizing: Sizing{Size: 1}, Reason: "fewer"}, want: func(k *Rank) { k.Retried, k.Left = "fewer", "" }},
+		{event: Event{Kind: Moved, Reason: "moved"}, want: func(k *Rank) { k.Retried, k.Former, k.Left = "moved", jobtest.Node(1), jobtest.Node(1) }},
+		{event: Event{Kind: Moved, Node: jobtest.Node(3), Reason: "moved"}, want: func(k *Rank) { k.Retried, k.Former, k.Left = "moved", jobtest.Node(3), jobtest.Node(1) }},
 		{event: Event{Kind: Lost, Reason: "its node is gone"}, want: func(*Rank) {}},
 	} {
 		var r Record
@@ -75,7 +77,7 @@ func TestEventsKeepWhatIsTheRanks(t *testing.T) {
 			c.event.Ranks[0].Attempt = 4
 		}
 		r.Apply(c.event)
-		want := Rank{Attempt: 3, State: jobs.WorkerWanted, Retries: 2, Retried: "it failed", GivenBack: true, Saved: Saved{Last: 7}, Former: jobtest.Node(5)}
+		want := Rank{Attempt: 3, State: jobs.WorkerWanted, Retries: 2, Retried: "it failed", GivenBack: true, Saved: Saved{Last: 7}, Former: jobtest.Node(5), Left: jobtest.Node(6)}
 		c.want(&want)
 		if !reflect.DeepEqual(r.Ranks[1], want) {
 			t.Errorf("%s: %+v, want %+v", c.event.Kind, r.Ranks[1], want)

@@ -45,7 +45,7 @@ func (r *Record) Wanted() int {
 	return len(r.WantedRanks(r.Spec.Workers()))
 }
 
-// WantedRanks lists at most limit ranks that need a node: lost ones first,
+// WantedRanks lists at most limit ranks that need a node: lost and moved ones first,
 // then new ones, unless the job has stopped growing.
 func (r *Record) WantedRanks(limit int) []int {
 	var lost, fresh []int
@@ -58,7 +58,7 @@ func (r *Record) WantedRanks(limit int) []int {
 	more := growth(r)
 	for i := range r.Ranks {
 		switch k := &r.Ranks[i]; {
-		case k.State == jobs.WorkerLost:
+		case k.State == jobs.WorkerLost, k.again() && k.Left != "":
 			lost = append(lost, i)
 		case len(fresh) == limit:
 		case k.again():

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -34,7 +35,7 @@ func resize(r *Record, ev Event) {
 		if k.State != jobs.WorkerRunning { // it has nothing to end
 			*k = k.fresh()
 		}
-		k.GivenBack, k.Retried = true, ev.Reason
+		k.GivenBack, k.Retried, k.Left = true, ev.Reason, ""
 	})
 }
 
@@ -53,6 +54,15 @@ func (k *Rank) lose(why string) {
 		return
 	}
 	k.State, k.Retried, k.Former = jobs.WorkerLost, why, k.Node
+}
+
+// move ends an attempt whose rank is to go on at another node. One that waits for that may go back.
+func (k *Rank) move(to vicinity.ID, why string) {
+	left := cmp.Or(k.Node, k.Left)
+	*k = k.fresh()
+	if k.Retried, k.Former, k.Left = why, cmp.Or(to, left), left; to == left {
+		k.Left = ""
+	}
 }
 
 // again reports whether a rank that was granted before needs another node.
@@ -127,8 +137,8 @@ type Sizing struct {
 	Sizes []int `json:"sizes,omitempty"` // of Granted: ranks of each group
 }
 
-// LostAt returns where each of some ranks was lost, in their order, "" of one that was not; it ends with the last
-// one that was.
+// LostAt returns near where each of some ranks is looked for, in their order: where it was lost, or is to go on,
+// "" of one that may be anywhere; it ends with the last one that may not.
 func (l RankList) LostAt(ranks []int) (nodes []vicinity.ID) {
 	for i, rank := range ranks {
 		if from := l[rank].Former; from != "" {
@@ -136,4 +146,19 @@ func (l RankList) LostAt(ranks []int) (nodes []vicinity.ID) {
 		}
 	}
 	return nodes
+}
+
+// LeftBy returns the nodes that some ranks were moved away from, and those that are named for them instead.
+func (l RankList) LeftBy(ranks []int) (left, to []vicinity.ID) {
+	for _, rank := range ranks {
+		k := &l[rank]
+		if k.Left == "" {
+			continue
+		}
+		left = append(left, k.Left)
+		if k.Former != k.Left {
+			to = append(to, k.Former)
+		}
+	}
+	return left, to
 }
