@@ -199,7 +199,7 @@ func (c *Core) NewJob(id jobs.ID) *Job {
 
 // surround has a search know the nodes around this one.
 func (c *Core) surround(s *search.Surroundings) {
-	s.Near, s.Members, s.Distance, s.Speed = c.network.Nearer, c.network.Size, c.network.Distance, c.network.Speed
+	s.Near, s.Members, s.Member, s.Distance, s.Speed = c.network.Nearer, c.network.Size, c.network.Member, c.network.Distance, c.network.Speed
 	s.Measured = func(id vicinity.ID) time.Duration { return c.network.Measured(id, 0) }
 	s.Fresh = func(id vicinity.ID) time.Duration { return c.network.Measured(id, search.FreshFor) }
 }

@@ -78,6 +78,7 @@ func FuzzPeerMessages(f *testing.F) {
 func FuzzEvents(f *testing.F) {
 	f.Add(codec.MustMarshal(record.Event{Kind: record.Granted, Node: jobtest.Node(1), Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}}))
 	f.Add(codec.MustMarshal(record.Event{Kind: record.Submitted, Spec: &jobs.Spec{Args: []string{"a"}, Min: 1, Max: 4, Slots: 1}}))
+	f.Add(codec.MustMarshal(record.Event{Kind: record.Moved, Node: jobtest.Node(2), Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}}))
 	f.Add(codec.MustMarshal(record.Event{Kind: record.Resized, Sizing: record.Sizing{Size: 1}, Ranks: []jobs.RankAttempt{{Rank: 1, Attempt: 1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var ev record.Event

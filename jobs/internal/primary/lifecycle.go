@@ -169,6 +169,7 @@ func (p *lifecycle) Demand() search.Demand {
 			slices.Sort(wanted)
 		}
 		d.Lost = p.Rec.Ranks.LostAt(wanted)
+		d.Left, d.To = p.Rec.Ranks.LeftBy(wanted)
 	}
 	if d.Wanted > 0 && p.Rec.Spec.JointChoice() {
 		d.Nodes, d.Groups = p.Rec.Nodes(), p.groupsWanted()

@@ -36,6 +36,7 @@ type Primary struct {
 	Received   map[jobs.RankAttempt]wire.Written
 	collecting collecting
 	resizes    throttle
+	moves      moves
 }
 
 // New makes the core of a job from its events: one for a new job, all
@@ -47,7 +48,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 			Search: s, Parts: Leases{}, Signs: &Signs{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
-		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(),
+		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(), moves: moves{},
 	}
 }
 
@@ -229,6 +230,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		}
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
 			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Moved: c.Moved}})
+		p.elsewhere(now, ranks)
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
 		k.watched, k.progress, k.granted = true, now, now

@@ -38,9 +38,12 @@ func (t *throttle) allows(now time.Time) bool {
 	return true
 }
 
-// Resize makes another number of workers the one that is wanted, and returns what is in
-// force then. Errors wrap jobs.ErrRange, ErrRefused or ErrNotRunning.
+// Resize makes another number of workers the one that is wanted, or has some go on elsewhere, and returns
+// what is in force then. Errors wrap jobs.ErrRange, ErrRefused or ErrNotRunning.
 func (p *Primary) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.Size, error) {
+	if len(m.Move) > 0 {
+		return p.move(now, m.Move)
+	}
 	if err := p.mayResize(from, m.By); err != nil {
 		return jobs.Size{}, err
 	}

@@ -31,6 +31,9 @@ func (p *Primary) reason() string {
 		if p.Rec.Missing() > 0 {
 			return p.waitReason()
 		}
+		if text := p.moves.text(&p.Rec); text != "" {
+			return text
+		}
 		if away := p.Parts.awayText(&p.Rec); away != "" {
 			return away
 		}

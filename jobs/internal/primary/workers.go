@@ -128,7 +128,8 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 			a.Checkpoint = checkpointAck(k, w.Checkpoint)
 		}
 		a.Drop = !a.Done && (ended || !p.Rec.Owned(from, w.RankAttempt))
-		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || p.Rec.Spare(w.Rank) || p.Rec.Ranks[w.Rank].GivenBack)
+		_, moves := p.moves[w.RankAttempt]
+		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || moves || p.Rec.Spare(w.Rank) || p.Rec.Ranks[w.Rank].GivenBack)
 		ack.Workers = append(ack.Workers, a)
 	}
 	if len(missed) > 0 {
@@ -140,6 +141,9 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 
 // couldNot handles a worker that its node cannot run, or gives up.
 func (p *Primary) couldNot(now time.Time, from vicinity.ID, w wire.WorkerReport) {
+	if p.moved(now, from, &w) {
+		return
+	}
 	k := &p.Rec.Ranks[w.Rank]
 	if k.State == jobs.WorkerEnded && k.Collected {
 		return // its node died while it removed what it does not need any more
@@ -172,7 +176,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 		return // the rest of its output comes with the next reports
 	}
 	if k.State == jobs.WorkerRunning {
-		if p.tasksUnfinished(now, from, w) {
+		if p.tasksUnfinished(now, from, w) || p.moved(now, from, &w) {
 			return
 		}
 		p.emit(p.exited(now, w))

@@ -145,6 +145,7 @@ type nodeAnswers struct {
 	numbers map[vicinity.ID]uint64 // of the latest answers
 	about   map[vicinity.ID]vicinity.Speeds
 	avoid
+	left []vicinity.ID // nodes that the workers may not have which are looked for
 }
 
 func newNodeAnswers() *nodeAnswers {
@@ -187,7 +188,7 @@ func (s *nodeAnswers) known(now time.Time, self vicinity.ID, near []vicinity.Mea
 	for _, m := range near {
 		list[m.ID] = m.RTT
 	}
-	maps.DeleteFunc(list, func(id vicinity.ID, _ time.Duration) bool { return id == self || now.Before(s.avoid[id].until) })
+	maps.DeleteFunc(list, func(id vicinity.ID, _ time.Duration) bool { return id == self || s.keepsAway(now, id) })
 	return list
 }
 

@@ -2,6 +2,7 @@ package search
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"zorilla/vicinity"
@@ -29,6 +30,23 @@ func (s avoid) Demote(now time.Time, id vicinity.ID) {
 	if !now.Before(s[id].until) {
 		s[id] = avoided{until: now.Add(AvoidFor), program: true}
 	}
+}
+
+// leave has nothing more of the nodes that the workers of some demands may not have, and gives back what they offer.
+func (s *nodeAnswers) leave(list []Demand) []Returned {
+	s.left = nil
+	for i := range list {
+		s.left = append(s.left, list[i].Left...)
+	}
+	if len(s.left) == 0 {
+		return nil
+	}
+	return s.returns("a rank of the job has left it", func(id vicinity.ID) bool { return slices.Contains(s.left, id) })
+}
+
+// keepsAway reports whether the job takes nothing of a node now.
+func (s *nodeAnswers) keepsAway(now time.Time, id vicinity.ID) bool {
+	return now.Before(s.avoid[id].until) || slices.Contains(s.left, id)
 }
 
 // Readmit ends what Avoid or Demote began.

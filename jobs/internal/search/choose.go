@@ -57,7 +57,7 @@ func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offe
 	c := &choice{demand: d, offers: offers, near: near}
 	if s.spec.Mapped() {
 		var err error
-		if c.assign, err = mapped(s.spec, d.Wanted, d.Lost, offers, s.powerOf, s.estimate); err != nil {
+		if c.assign, err = mapped(s.spec, d, offers, s.powerOf, s.estimate); err != nil {
 			return nil, err
 		}
 	} else if near != nil { // a job alone has lost ranks: nobody comes after it

@@ -24,7 +24,8 @@ type Surroundings struct {
 	Measured func(id vicinity.ID) time.Duration // round trip; 0 = not measured
 	Fresh    func(id vicinity.ID) time.Duration // Measured within FreshFor; 0 = not
 	Near     func(than time.Duration, limit int) []vicinity.Measured
-	Members  func() int                           // how many, this node included
+	Members  func() int // how many, this node included
+	Member   func(id vicinity.ID) (m vicinity.Member, ok bool)
 	Distance func(a, b vicinity.ID) time.Duration // between two others, estimated; 0 = not known
 	Speed    func(id vicinity.ID) vicinity.Speed  // of files from this node to another one
 	Input    int64                                // bytes that a node fetches which has none of them
@@ -66,6 +67,7 @@ func newDistances(self vicinity.ID, byAnswer func(vicinity.ID) time.Duration) di
 		Fresh:    func(vicinity.ID) time.Duration { return 1 },
 		Near:     func(time.Duration, int) []vicinity.Measured { return nil },
 		Members:  func() int { return math.MaxInt },
+		Member:   func(vicinity.ID) (none vicinity.Member, ok bool) { return none, false },
 		Distance: func(a, b vicinity.ID) time.Duration { return 0 },
 		Speed:    func(vicinity.ID) (none vicinity.Speed) { return none },
 		id:       self,

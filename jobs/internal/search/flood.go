@@ -140,7 +140,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 	}
 	rtt, exact, past := s.distance(now, from.ID, rtt, a.Round)
-	avoids := a.Workers > 0 && now.Before(s.avoid[from.ID].until)
+	avoids := a.Workers > 0 && s.keepsAway(now, from.ID)
 	_, known := s.Answers[from.ID]
 	noted := !known || !s.over && (!avoids || s.avoid[from.ID].program) // why it avoids the node says more
 	if noted {

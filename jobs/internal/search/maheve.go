@@ -69,20 +69,34 @@ func (n *network) take(p mapping.Place) int {
 	return i
 }
 
+// place is where a node is among what is free.
+func (n *network) place(offers []placement.Offer, id vicinity.ID) (p mapping.Place, ok bool) {
+	cluster, ok := n.of[id]
+	if !ok {
+		return p, false
+	}
+	node := slices.IndexFunc(n.offers[cluster], func(i int) bool { return offers[i].Node == string(id) })
+	return mapping.Place{Cluster: cluster, Node: node}, node >= 0
+}
+
 // mapped gives offers to a job by its graph: to all of its ranks, or to some that are looked for again, near where
-// they were lost.
-func mapped(spec *jobs.Spec, wanted int, lost losses, offers []placement.Offer, power func(vicinity.ID) int64, between apartOf) ([]int, error) {
-	n := newNetwork(offers, lost.nodes(), power, between)
-	assign := make([]int, wanted)
-	if wanted < spec.Max || len(lost) > 0 {
+// they were lost or at the nodes that are named for them.
+func mapped(spec *jobs.Spec, d *Demand, offers []placement.Offer, power func(vicinity.ID) int64, between apartOf) ([]int, error) {
+	n := newNetwork(offers, d.Lost.nodes(), power, between)
+	assign := make([]int, d.Wanted)
+	if d.Wanted < spec.Max || len(d.Lost) > 0 {
 		for place := range assign {
-			cluster, known := n.of[lost.at(place)]
+			near := d.Lost.at(place)
+			cluster, known := n.of[near]
 			if !known {
 				cluster = -1
 			}
-			p, ok := mapping.Replacement(cluster, n.clusters)
+			p, ok := n.place(offers, near)
+			if !ok || !slices.Contains(d.To, near) {
+				p, ok = mapping.Replacement(cluster, n.clusters)
+			}
 			if !ok {
-				return nil, fmt.Errorf("%w: %d workers wanted, %d nodes offered", placement.ErrInfeasible, wanted, place)
+				return nil, fmt.Errorf("%w: %d workers wanted, %d nodes offered", placement.ErrInfeasible, d.Wanted, place)
 			}
 			assign[place] = n.take(p)
 		}

@@ -36,7 +36,7 @@ func TestTasksAreMappedByClusters(t *testing.T) {
 		return list
 	}
 	alike := func(vicinity.ID) int64 { return 0 }
-	assign, err := mapped(&spec, 4, nil, offers, alike, apartBy)
+	assign, err := mapped(&spec, &Demand{Wanted: 4}, offers, alike, apartBy)
 	if got := sitesOf(assign); err != nil || !slices.Equal(got, []int{2, 2, 2, 2}) {
 		t.Errorf("it is at sites %v (%v), want the one with most nodes", got, err)
 	}
@@ -49,10 +49,10 @@ func TestTasksAreMappedByClusters(t *testing.T) {
 		}
 		return 500
 	}
-	if assign, err = mapped(&spec, 4, nil, offers, strong, apartBy); err != nil || !slices.Contains(sitesOf(assign), 1) {
+	if assign, err = mapped(&spec, &Demand{Wanted: 4}, offers, strong, apartBy); err != nil || !slices.Contains(sitesOf(assign), 1) {
 		t.Errorf("it is at sites %v (%v), none of which is the strong one", sitesOf(assign), err)
 	}
-	if _, err = mapped(&spec, 4, nil, offers[:3], alike, apartBy); !errors.Is(err, placement.ErrInfeasible) {
+	if _, err = mapped(&spec, &Demand{Wanted: 4}, offers[:3], alike, apartBy); !errors.Is(err, placement.ErrInfeasible) {
 		t.Errorf("of too few nodes: %v", err)
 	}
 }
@@ -68,11 +68,18 @@ func TestMappedRanksAreReplaced(t *testing.T) {
 	}
 	offers := offered(11, 12, 21, 22, 31)
 	lost := losses{jobtest.Node(15), jobtest.Node(16), jobtest.Node(17)}
-	assign, err := mapped(&spec, 3, lost, offers, power, apartBy)
+	assign, err := mapped(&spec, &Demand{Wanted: 3, Lost: lost}, offers, power, apartBy)
 	if err != nil || len(assign) != 3 || assign[0] != 1 || assign[1] != 0 || assign[2] < 2 {
 		t.Errorf("replaced at %v (%v), want 1 (the strongest), 0, and one of another cluster", assign, err)
 	}
-	if _, err = mapped(&spec, 3, lost, offers[:2], power, apartBy); !errors.Is(err, placement.ErrInfeasible) {
+	to := &Demand{Wanted: 2, Lost: losses{jobtest.Node(11), jobtest.Node(22)}, To: []vicinity.ID{jobtest.Node(11), jobtest.Node(22)}}
+	if assign, err = mapped(&spec, to, offers, power, apartBy); err != nil || !slices.Equal(assign, []int{0, 3}) {
+		t.Errorf("moved to %v (%v), want the nodes that were named", assign, err)
+	}
+	if assign, err = mapped(&spec, to, offers[1:], power, apartBy); err != nil || !slices.Equal(assign, []int{0, 2}) {
+		t.Errorf("moved to %v (%v), want one near the first, which has no room, and the other", assign, err)
+	}
+	if _, err = mapped(&spec, &Demand{Wanted: 3, Lost: lost}, offers[:2], power, apartBy); !errors.Is(err, placement.ErrInfeasible) {
 		t.Errorf("of too few nodes: %v", err)
 	}
 }

@@ -21,7 +21,9 @@ type Demand struct {
 	Placed bool          // nodes work for the job
 	Nodes  []vicinity.ID // that the job has; only where the choice depends on them, see jobs.Spec.JointChoice
 	Groups *Groups       // of a job with groups; nil = all workers are alike
-	Lost   losses        // where each of the wanted workers was lost, "" of one that was not; it may be shorter
+	Lost   losses        // near where each of the wanted workers is to be: where it was lost, or To; "" = anywhere; it may be shorter
+	To     []vicinity.ID // nodes of Lost that are wanted themselves
+	Left   []vicinity.ID // nodes that none of the wanted workers may have
 	behind int           // workers that the demands after it want
 }
 

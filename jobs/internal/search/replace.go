@@ -16,7 +16,8 @@ import (
 
 // A rank that was lost runs again near where it was: what it tells the others, and its checkpoints, have the
 // least way from there. A node of the same cluster comes first, then the nearest; how far both are from here
-// counts no more. So nodes near there are asked as well as those near by, in the same round.
+// counts no more. So nodes near there are asked as well as those near by, in the same round. One that is moved to
+// a node is looked for in the same way near that, which is the nearest to itself.
 
 const (
 	// batchBeside is how many nodes near each lost one are asked at first because of that: twice as many
@@ -66,13 +67,15 @@ type beside struct {
 }
 
 // begin returns the first nodes to be asked in a round, of those whose round trips are given, once for each round.
-func (b *beside) begin(now time.Time, round int, lost losses, known map[vicinity.ID]time.Duration, between apartOf) []vicinity.Measured {
+func (b *beside) begin(now time.Time, round int, d *Demand, known map[vicinity.ID]time.Duration, between apartOf) []vicinity.Measured {
 	if b.round == round {
 		return nil
 	}
-	from := lost.nodes()
+	from := d.Lost.nodes()
 	*b = beside{round: round, batch: batchBeside * len(from), until: map[vicinity.ID]time.Time{}}
-	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(id vicinity.ID) bool { return slices.Contains(from, id) })
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(id vicinity.ID) bool {
+		return slices.Contains(from, id) && !slices.Contains(d.To, id)
+	})
 	orders := make([][]vicinity.ID, len(from))
 	for i, id := range from {
 		orders[i] = nearestTo(id, ids, between)

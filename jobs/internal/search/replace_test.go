@@ -23,6 +23,7 @@ type loss struct {
 	mute  map[int]bool // sites that do not answer
 	full  map[int]bool // nodes without room
 	slots int          // of the others
+	free  bool         // those where ranks were lost have room, too
 }
 
 func newLoss(t *testing.T, spec jobs.Spec, wanted int, lost ...vicinity.ID) *loss {
@@ -145,7 +146,7 @@ func (l *loss) says(n int) {
 		return
 	}
 	a := wire.Answer{Round: len(l.s.Rounds), Capacity: l.slots, Hops: 1, Reason: wire.ReasonBusy}
-	if !l.full[n] && !slices.Contains(l.d.Lost, jobtest.Node(n)) {
+	if !l.full[n] && (l.free || !slices.Contains(l.d.Lost, jobtest.Node(n))) {
 		a.Workers, a.Key, a.Reason = l.slots, uint64(n)+1, ""
 	}
 	rtt := l.s.Measured(jobtest.Node(n))
@@ -288,5 +289,67 @@ func TestFewAreAskedBesides(t *testing.T) {
 	l.sent(t, 1, 4)
 	if n := l.s.Next(l.now, l.d); len(n.Extend) != maxBeside-4 { // those with links have been
 		t.Errorf("%d are asked, want %d", len(n.Extend), maxBeside-4)
+	}
+}
+
+// A rank that is moved goes to the node that is named, however far that is, or near there if that has no room;
+// never to the node that it left.
+func TestMovedRankGoesWhereItIsTo(t *testing.T) {
+	node := jobtest.Node
+	for name, c := range map[string]struct {
+		spec  jobs.Spec
+		lost  losses
+		left  vicinity.ID
+		full  int // a node without room
+		nodes int // wanted
+		where func(n int) bool
+	}{
+		"to a node":                    {lost: losses{node(33)}, left: node(1), where: func(n int) bool { return n == 33 }},
+		"near it":                      {lost: losses{node(33)}, left: node(1), full: 33, where: func(n int) bool { return n/10 == 3 }},
+		"to a node, by bandwidth":      {spec: jobs.Spec{Strategy: "bandwidth"}, lost: losses{node(33)}, left: node(1), where: func(n int) bool { return n == 33 }},
+		"to a node, and a new one":     {spec: jobs.Spec{Max: 3}, lost: losses{node(33)}, left: node(1), nodes: 2, where: func(n int) bool { return n == 33 }},
+		"to a node of the old cluster": {lost: losses{node(33)}, left: node(31), where: func(n int) bool { return n == 33 }},
+	} {
+		for _, links := range []int{0, 9} {
+			t.Run(name, func(t *testing.T) {
+				l := newLoss(t, c.spec, max(1, c.nodes), c.lost...)
+				l.d.Left, l.d.To = []vicinity.ID{c.left}, c.lost
+				l.full[c.full] = c.full > 0
+				l.free = true
+				l.s.byLinks = links > 0
+				if got, _ := l.granted(t, links); !c.where(got[0]) {
+					t.Errorf("it is at node %d", got[0])
+				}
+			})
+		}
+	}
+	for _, links := range []int{0, 9} {
+		l := newLoss(t, jobs.Spec{}, 1, node(31))
+		l.d.Left, l.free, l.s.byLinks = []vicinity.ID{node(31)}, true, links > 0
+		if got, _ := l.granted(t, links); got[0] == 31 || got[0]/10 != 3 {
+			t.Errorf("without a node it is at node %d", got[0])
+		}
+	}
+}
+
+// What stands of the node that is left is given back, and what comes is refused, until the rank runs elsewhere.
+func TestOffersOfTheNodeThatIsLeft(t *testing.T) {
+	h := newHunt(jobs.Spec{Min: 1, Max: 9, Slots: 1})
+	h.d = Demand{Wanted: 8, Least: 8}
+	h.next()
+	h.sent(t, 1, 4)
+	h.answer(1, 1, nil)
+	h.d = Demand{Wanted: 8, Least: 8, Lost: losses{jobtest.Node(1)}, Left: []vicinity.ID{jobtest.Node(1)}}
+	if n := h.next(); len(n.Release) != 1 || n.Release[0].Node != jobtest.Node(1) || len(h.s.Offers) > 0 {
+		t.Fatalf("gives back %+v, keeps %+v", n.Release, h.s.Offers)
+	}
+	other := func(a *wire.Answer) { a.Key = 99 }
+	if _, refused := h.answer(1, 1, other); !refused || len(h.s.Offers) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+	h.d.Left = nil
+	h.next()
+	if _, refused := h.answer(1, 1, func(a *wire.Answer) { a.Key, a.Round = 100, 2 }); refused || len(h.s.Offers) != 1 {
+		t.Errorf("once the rank runs its offer is refused: %v", refused)
 	}
 }

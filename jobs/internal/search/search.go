@@ -95,10 +95,14 @@ func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 	s.extendAt = time.Time{}
 	s.expire(now)
 	list = demands(list)
+	n.Release = s.leave(list)
 	if s.over = len(list) == 0; !s.over {
 		if lost := list[0].Lost; len(lost) > 0 && s.adaptive && s.sent > 0 && s.sent == s.number()-1 {
 			known := s.known(now, s.id, s.Near(anywhere, maxDirect))
-			n.Extend = s.frontier.Besides(now, s.beside.begin(now, s.sent, lost, known, s.estimate))
+			for _, id := range list[0].To {
+				known[id] = s.far(id)
+			}
+			n.Extend = s.frontier.Besides(now, s.beside.begin(now, s.sent, &list[0], known, s.estimate))
 		}
 		list = s.allocate(now, list, &n)
 	}
@@ -109,7 +113,7 @@ func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 	switch {
 	case n.Err != nil:
 	case d.Wanted == 0:
-		n.Release, n.Over = s.GiveBack(NotNeeded), true
+		n.Release, n.Over = append(n.Release, s.GiveBack(NotNeeded)...), true
 	case !s.decideAt.IsZero(): // no flood while a choice is being made
 		s.extend(now, &d, &n)
 	default:
