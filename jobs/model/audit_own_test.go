@@ -102,7 +102,7 @@ func (a *Audit) ownEvent(now time.Time, m *Model, id jobs.ID, ev *record.Event) 
 			return
 		}
 		a.Fail(id, "job %s takes slots of node %s, and its own node %s has room for %d workers since %v ago", id, ev.Node.Short(), self.Short(), m.ownRoom(id), now.Sub(since))
-	case record.Released, record.Declined, record.Lost, record.Retried:
+	case record.Released, record.Declined, record.Lost, record.Retried, record.Moved:
 		o.failed[id] = now
 	}
 }

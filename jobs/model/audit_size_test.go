@@ -40,6 +40,7 @@ func (s *story) readSize(ev *record.Event) string {
 		if c.attempt != ra.Attempt || !c.serves() {
 			return fmt.Sprintf("attempt %d of rank %d, which is %s, is no worker", ra.Attempt, ra.Rank, c.state)
 		}
+		c.left = ""
 		if c.given = true; c.state != record.Started {
 			c.state = record.Released
 		}

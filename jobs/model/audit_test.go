@@ -62,7 +62,8 @@ type chapter struct {
 	node    vicinity.ID
 	state   record.Kind // the last that the rank was named in
 	code    int
-	given   bool // back
+	given   bool        // back
+	left    vicinity.ID // it was moved away from there, and has not started elsewhere
 }
 
 // serves reports whether a rank counts among the workers that a job has.
@@ -248,7 +249,10 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		case c.state == record.Granted || c.state == record.Started || c.state == record.Exited || c.state == record.Collected:
 			return fmt.Sprintf("the rank is at node %s: %s", c.node.Short(), c.state)
 		}
-		*c = chapter{attempt: ra.Attempt, node: ev.Node, state: ev.Kind}
+		if ev.Node == c.left {
+			return "it was moved away from node " + ev.Node.Short()
+		}
+		*c = chapter{attempt: ra.Attempt, node: ev.Node, state: ev.Kind, left: c.left}
 		if n := s.busy(); n > s.size {
 			return fmt.Sprintf("these are %d workers, and %d are wanted", n, s.size)
 		}
@@ -264,7 +268,7 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		if was != record.Granted {
 			return "the rank is not granted: " + string(was)
 		}
-		s.begun[ra] = c.node
+		s.begun[ra], c.left = c.node, ""
 	case record.Exited:
 		r := a.runs[participant.WorkerID{Job: job, RankAttempt: ra}]
 		switch {
@@ -296,6 +300,24 @@ func (s *story) readRank(a *Audit, job jobs.ID, ev *record.Event, ra jobs.RankAt
 		case r != nil:
 			return "its program has begun"
 		}
+	case record.Moved:
+		r := a.runs[participant.WorkerID{Job: job, RankAttempt: ra}]
+		switch {
+		case c.given:
+			return "the rank was given back"
+		case was != record.Started && c.left != "" && ev.Node != "": // it waits, and is to go to another node
+			if ev.Node == c.left {
+				c.left = ""
+			}
+			return ""
+		case was != record.Started:
+			return "the rank does not run: " + string(was)
+		case r != nil && !r.ended:
+			return "its program runs at node " + c.node.Short()
+		case ev.Node == c.node:
+			return "that is where it was"
+		}
+		c.left = c.node
 	case record.Lost:
 		switch {
 		case was != record.Started && was != record.Exited:

@@ -144,7 +144,9 @@ func (w *world) cancel(node int, id jobs.ID) {
 }
 
 func (w *world) resize(node int, id jobs.ID, q jobs.Resize) {
-	w.note(w.net.ID(node), id, "%d workers are asked for, without %v", q.Workers, q.Release)
+	if w.note(w.net.ID(node), id, "%d workers are asked for, without %v", q.Workers, q.Release); len(q.Move) > 0 {
+		w.note(w.net.ID(node), id, "asks for %v", q.Move)
+	}
 	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Resize(now, id, q) })
 }
 
