@@ -21,6 +21,7 @@ type jobService struct {
 	net   *network
 	local origin // answers about the jobs that were submitted here
 	blobs *blobService
+	nodes func(context.Context) ([]api.NodeInfo, error)
 	// clusters are the names of those that members are in.
 	clusters func() map[vicinity.ID]string
 }
@@ -165,13 +166,38 @@ func (s *jobService) Enter(ctx context.Context, ref string, rank int, in io.Read
 	return s.jobs.Enter(ctx, id, rank, in, out)
 }
 
-// Resize asks for another number of workers.
+// Resize asks for another number of workers, or for other nodes for some.
 func (s *jobService) Resize(ctx context.Context, ref string, q jobs.Resize) (jobs.Size, error) {
 	id, _, err := s.of(ctx, ref)
 	if err != nil {
 		return jobs.Size{}, err
 	}
+	if q.Move, err = s.found(ctx, q.Move); err != nil {
+		return jobs.Size{}, err
+	}
 	return s.jobs.Resize(ctx, id, q)
+}
+
+// found names the nodes to which ranks are to go by their IDs.
+func (s *jobService) found(ctx context.Context, list []jobs.Move) ([]jobs.Move, error) {
+	if !slices.ContainsFunc(list, func(m jobs.Move) bool { return m.To != "" && !m.To.Valid() }) {
+		return list, nil
+	}
+	all, err := s.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		if to := &list[i].To; *to != "" && !to.Valid() { // the job's origin may know what this node does not
+			n, err := findNode(all, string(*to))
+			if err != nil {
+				return nil, err
+			}
+			*to = n.ID
+		}
+	}
+	return list, nil
 }
 
 // Snapshot returns what files a rank that runs has made until now.

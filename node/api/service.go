@@ -108,8 +108,10 @@ type JobController interface {
 	// Stdin appends r to the standard input of rank 0 and closes it when r ends.
 	Stdin(ctx context.Context, job string, r io.Reader) error
 	// Resize makes another number of workers the one that a malleable job wants, and returns
-	// what is in force when that is durable. Errors wrap jobs.ErrRange, jobs.ErrNotRunning if
-	// the job has ended, and ErrRefused if it cannot have another number.
+	// what is in force when that is durable. Or it has ranks end where they are, to go on
+	// elsewhere, and returns as soon as that has begun. Errors wrap jobs.ErrRange,
+	// jobs.ErrNotRunning if the job, or a rank to move, does not run, and ErrRefused if that
+	// cannot be.
 	Resize(ctx context.Context, job string, q jobs.Resize) (jobs.Size, error)
 	// Enter runs a command beside that of a rank: in has the client's frames of a session
 	// (jobs/session), and out gets the worker's. It returns when the session has ended. The

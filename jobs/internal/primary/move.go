@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/work"
 	"zorilla/vicinity"
@@ -146,7 +147,7 @@ func (p *Primary) moved(now time.Time, from vicinity.ID, w *wire.WorkerReport) b
 		return false
 	}
 	delete(p.moves, w.RankAttempt)
-	p.Search.Lost(now, from, "a rank was moved away from it")
+	p.Search.Lost(now, from, search.MovedAway)
 	p.goOn(now, w.RankAttempt, to, "moved from "+jobs.Label(k.Name, from))
 	return true
 }

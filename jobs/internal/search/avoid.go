@@ -11,6 +11,9 @@ import (
 // AvoidFor keeps a job away from a node that could not do its work.
 const AvoidFor = 30 * time.Second
 
+// MovedAway is why a job takes nothing of a node that one of its ranks was moved away from.
+const MovedAway = "a rank was moved away from it"
+
 // avoided is why and how long a job keeps away from a node.
 type avoided struct {
 	until   time.Time

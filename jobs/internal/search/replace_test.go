@@ -347,6 +347,8 @@ func TestOffersOfTheNodeThatIsLeft(t *testing.T) {
 	if _, refused := h.answer(1, 1, other); !refused || len(h.s.Offers) > 0 {
 		t.Errorf("refused: %v", refused)
 	}
+	h.s.Lost(h.now, jobtest.Node(1), MovedAway)
+	wantRow(t, "a rank was moved away from it", h.s.Answers[jobtest.Node(1)].Reason)
 	h.d.Left = nil
 	h.next()
 	if _, refused := h.answer(1, 1, func(a *wire.Answer) { a.Key, a.Round = 100, 2 }); refused || len(h.s.Offers) != 1 {

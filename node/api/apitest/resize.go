@@ -18,6 +18,9 @@ func (f *Fake) Resize(_ context.Context, name string, q jobs.Resize) (jobs.Size,
 	if err != nil {
 		return jobs.Size{}, err
 	}
+	if err := q.Check(); err != nil {
+		return jobs.Size{}, err
+	}
 	size := jobs.Size{Wanted: 8, Have: 8, Min: 2, Max: 8}
 	if q.Workers == 0 && len(q.Release) > 0 {
 		q.Workers = size.Have - len(slices.Compact(slices.Sorted(slices.Values(q.Release))))
@@ -25,6 +28,7 @@ func (f *Fake) Resize(_ context.Context, name string, q jobs.Resize) (jobs.Size,
 	if q.Workers != 0 {
 		size.Wanted, size.Have = q.Workers, q.Workers
 	}
+	size.Moving = len(q.Move)
 	switch {
 	case j.Status().State.Final():
 		return jobs.Size{}, fmt.Errorf("%w: job %s has ended", jobs.ErrNotRunning, name)
@@ -47,9 +51,11 @@ func testResize(t *testing.T, f *Fake, s api.Service) {
 		{jobs.Resize{Workers: 9}, 0, jobs.ErrRange},
 		{jobs.Resize{Workers: jobs.MaxRanks + 1}, 0, jobs.ErrRange},
 		{jobs.Resize{Release: make([]int, 8)}, 7, nil},
+		{jobs.Resize{Move: []jobs.Move{{Rank: 1, To: "lima"}, {Rank: 2}}}, 8, nil},
+		{jobs.Resize{Workers: 3, Move: []jobs.Move{{Rank: 1}}}, 0, jobs.ErrRange},
 	} {
 		got, err := s.Resize(t.Context(), "last", c.q)
-		if !errors.Is(err, c.err) || got.Wanted != c.want {
+		if !errors.Is(err, c.err) || got.Wanted != c.want || err == nil && got.Moving != len(c.q.Move) {
 			t.Errorf("%+v: %+v, %v", c.q, got, err)
 		}
 	}
