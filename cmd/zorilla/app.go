@@ -55,7 +55,7 @@ zorilla run -n 8 -- ./prog data   runs from any of them
 			runCommand(con), submitCommand(con), checkCommand(con), attachCommand(con),
 			execCommand(con), rshCommand(con), allocCommand(con), leadCommand(),
 			psCommand(con), statusCommand(con), logsCommand(con), waitCommand(con),
-			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), checkpointCommand(con),
+			getCommand(con), lsCommand(con), cancelCommand(con), resizeCommand(con), moveCommand(con), checkpointCommand(con),
 			rmCommand(con), explainCommand(con), tasksCommand(con), rerunCommand(con),
 			nodeCommand(con, start), nodesCommand(con), topCommand(con),
 			rttCommand(con), doctorCommand(con), drainCommand(con), inviteCommand(con), webCommand(con), devCommand(con),

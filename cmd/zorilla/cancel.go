@@ -22,6 +22,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/session/workerapi"
 	"zorilla/node/api"
+	"zorilla/vicinity"
 )
 
 func cancelCommand(con *console) *cli.Command {
@@ -163,11 +164,22 @@ zorilla resize --release $ZORILLA_RANK      in a rank that has nothing to do`,
 			&cli.IntSliceFlag{Name: "release", Usage: "the `RANK` that goes first (repeatable)"},
 			jsonFlag(),
 		},
-		Action: func(c *cli.Context) error { return resizeAction(con, c) },
+		Action: func(c *cli.Context) error {
+			size, err := askSize(c)
+			switch {
+			case err != nil:
+				return err
+			case c.Bool("json"):
+				return con.printJSON(size)
+			}
+			_, err = fmt.Fprintf(con.stdout, "wanted %d of %d to %d workers, there are %d\n", size.Wanted, size.Min, size.Max, size.Have)
+			return err
+		},
 	})
 }
 
-func resizeAction(con *console, c *cli.Context) error {
+// askSize asks for what the command line of resize says.
+func askSize(c *cli.Context) (size jobs.Size, err error) {
 	args, path := c.Args().Slice(), os.Getenv(workerapi.Variable)
 	q, job := jobs.Resize{Release: c.IntSlice("release")}, os.Getenv("ZORILLA_JOB_ID")
 	inside := len(args) == 0 || len(args) == 1 && job != ""
@@ -175,20 +187,18 @@ func resizeAction(con *console, c *cli.Context) error {
 		job, args = args[0], args[1:]
 	}
 	if len(args) > 1 {
-		return usage(c, "unexpected argument %q", args[1])
+		return size, usage(c, "unexpected argument %q", args[1])
 	}
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])
 		if err != nil || n < 1 {
-			return usage(c, "%s: want a number of workers", args[0])
+			return size, usage(c, "%s: want a number of workers", args[0])
 		}
 		q.Workers = n
 	}
 	if err := q.Check(); err != nil {
-		return usage(c, "%v", err)
+		return size, usage(c, "%v", err)
 	}
-	var size jobs.Size
-	var err error
 	switch {
 	case !inside:
 		err = withJob(c, job, func(client *api.Client, job string) (err error) {
@@ -196,20 +206,88 @@ func resizeAction(con *console, c *cli.Context) error {
 			return err
 		})
 	case path == "" && job == "":
-		return usage(c, whichJob+"; only inside a job it need not be named")
+		return size, usage(c, whichJob+"; only inside a job it need not be named")
 	case path == "":
 		err = errors.New(noSocket)
 	default:
 		err = workerapi.Resize(c.Context, path, q.Workers, q.Release, &size)
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("resize: %w", err)
-	case c.Bool("json"):
-		return con.printJSON(size)
+	if err != nil {
+		err = fmt.Errorf("resize: %w", err)
 	}
-	_, err = fmt.Fprintf(con.stdout, "wanted %d of %d to %d workers, there are %d\n", size.Wanted, size.Min, size.Max, size.Have)
-	return err
+	return size, err
+}
+
+func moveCommand(con *console) *cli.Command {
+	return clientCommand(cli.Command{
+		Name:      "move",
+		Category:  groupJobs,
+		Usage:     "have ranks of a job go on at other nodes",
+		UsageText: "zorilla move [options] JOB:RANK... [NODE]",
+		Description: `
+The program of the rank gets SIGTERM, after 5 s SIGKILL. Then it starts again, with its
+newest checkpoint ('zorilla checkpoint --help'), at NODE, or without NODE near where it
+was, but not there. If NODE has no room the rank goes to a node near it, with a warning.
+No retry is used up. Only ranks that start again alone can be moved: those of a job of
+-n MIN..MAX or --strategy maheve, and of groups with restart = "rank".
+
+zorilla move last:3             rank 3 leaves its node
+zorilla move last:3 last:4 node7`,
+		Action: func(c *cli.Context) error {
+			job, q, err := whatMoves(c)
+			if err != nil {
+				return err
+			}
+			return withJob(c, job, func(client *api.Client, job string) error {
+				size, err := client.Resize(c.Context, job, q)
+				switch {
+				case err != nil:
+					return fmt.Errorf("move: %w", err)
+				case size.Moving != len(q.Move):
+					return errors.New("move: the node where the job was submitted is of an earlier version, which moves no ranks")
+				}
+				_, err = fmt.Fprintf(con.stdout, "%s to another node\n", units.Count(len(q.Move), "rank goes", "ranks go"))
+				return err
+			})
+		},
+	})
+}
+
+// whatMoves reads which ranks of which job are to go, and where to.
+func whatMoves(c *cli.Context) (job string, q jobs.Resize, err error) {
+	to := ""
+	for i, arg := range c.Args().Slice() {
+		name, rank, err := splitJob(c, arg)
+		switch {
+		case err != nil:
+			return "", q, err
+		case rank >= 0 && (i == 0 || name == job) && to == "":
+			job, q.Move = name, append(q.Move, jobs.Move{Rank: rank})
+		case rank >= 0 && to == "":
+			return "", q, usage(c, "%s: want ranks of one job, %s", arg, job)
+		case i > 0 && rank < 0 && to == "":
+			to = arg
+		case i == 0:
+			return "", q, usage(c, "%s: want JOB:RANK: which of its ranks?", arg)
+		default:
+			return "", q, usage(c, "unexpected argument %q behind the node", arg)
+		}
+	}
+	switch {
+	case job == "":
+		return "", q, usage(c, "which rank? name it as JOB:RANK")
+	case to != "":
+		if err := api.CheckNode(to); err != nil {
+			return "", q, err
+		}
+	}
+	for i := range q.Move {
+		q.Move[i].To = vicinity.ID(to)
+	}
+	if err := q.Check(); err != nil {
+		return "", q, usage(c, "%v", err)
+	}
+	return job, q, nil
 }
 
 func rmCommand(con *console) *cli.Command {

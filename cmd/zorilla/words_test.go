@@ -38,6 +38,7 @@ var hostileLines = map[string][]string{
 	"logs":       {"logs OWN", "logs THEIRS"},
 	"cancel":     {"cancel THEIRS"},
 	"resize":     {"resize THEIRS", "resize OWN 2"},
+	"move":       {"move THEIRS:0", "move OWN:0 OWN:1 self"},
 	"checkpoint": {"checkpoint", "checkpoint --epoch 3 STATE"},
 	"explain":    {"explain OWN", "explain -v THEIRS"},
 	"tasks":      {"tasks THEIRS"},

@@ -222,6 +222,11 @@ func (l *line) values(f cli.Flag) (list []Candidate) {
 func (l *line) arguments() []Candidate {
 	var which func(jobs.Summary) bool
 	switch l.cmd.Name {
+	case "move":
+		if len(l.args) > 0 {
+			return unique(l.nodes())
+		}
+		which = func(st jobs.Summary) bool { return !st.State.Final() }
 	case "cancel", "exec", "resize":
 		which = func(st jobs.Summary) bool { return !st.State.Final() }
 	case "rm", "rerun":

@@ -103,7 +103,7 @@ var Commands = map[string]string{
 	"members": "nodes", "workers": "nodes", "hosts": "nodes", "start": "node", "join": "node", "serve": "node",
 	"server": "node", "worker": "node", "daemon": "node",
 	"ssh": "exec", "shell": "exec", "attach-to": "attach", "retry": "rerun", "resubmit": "rerun",
-	"scale": "resize", "ping": "rtt", "token": "invite", "unpause": "resume", "unlock": "resume",
+	"scale": "resize", "migrate": "move", "vacate": "move", "ping": "rtt", "token": "invite", "unpause": "resume", "unlock": "resume",
 }
 
 // Options are options of other programs, by what they are called here.
