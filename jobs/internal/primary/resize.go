@@ -2,12 +2,15 @@ package primary
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -142,4 +145,87 @@ func (l *ledger) sizeAfter(q *jobs.Resize) (want int, ranks []jobs.RankAttempt, 
 		ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: l.Rec.Ranks[rank].Attempt})
 	}
 	return want, ranks, nil
+}
+
+// move has ranks go on at other nodes: all that are named, or none if one cannot.
+func (p *Primary) move(now time.Time, list []jobs.Move) (jobs.Size, error) {
+	maps.DeleteFunc(p.moves, func(ra jobs.RankAttempt, _ vicinity.ID) bool {
+		return !p.Rec.Owns(ra) || p.Rec.Ranks[ra.Rank].State != jobs.WorkerRunning
+	})
+	leave := map[vicinity.ID][]jobs.RankAttempt{}
+	to := moves{}
+	for _, m := range list {
+		under, err := mayMove(&p.Rec, m)
+		if err == nil && m.To != "" && !under {
+			about, member := p.self, true
+			if m.To != p.self.ID {
+				about, member = p.Member(m.To)
+			}
+			err = mayMoveTo(&p.Rec, m, about, member)
+		}
+		if err != nil {
+			return jobs.Size{}, err
+		}
+		if !under {
+			to[jobs.RankAttempt{Rank: m.Rank, Attempt: p.Rec.Ranks[m.Rank].Attempt}] = m.To
+		}
+	}
+	news := func(ra jobs.RankAttempt) bool {
+		before, moves := p.moves[ra]
+		return !moves || to[ra] != "" && to[ra] != before
+	}
+	ranks := slices.SortedFunc(maps.Keys(to), func(a, b jobs.RankAttempt) int { return a.Rank - b.Rank })
+	if slices.ContainsFunc(ranks, news) && !p.resizes.allows(now) {
+		return jobs.Size{}, fmt.Errorf("%w: job %s was changed too often (%d times at once, then every %v): try again",
+			jobs.ErrRefused, p.Rec.ID.Short(), resizeBurst, resizeEvery)
+	}
+	for _, ra := range ranks {
+		if k := &p.Rec.Ranks[ra.Rank]; k.State == jobs.WorkerWanted {
+			p.goOn(now, ra, to[ra], k.Retried)
+			continue
+		} else if leave[k.Node] = append(leave[k.Node], ra); news(ra) {
+			p.moves[ra] = to[ra]
+			p.Version++
+		}
+	}
+	p.release(leave, true)
+	p.Tick(now)
+	size := p.size()
+	size.Moving = len(list)
+	return size, nil
+}
+
+// moved has a rank that was stopped go on elsewhere, and reports whether it does. One that was stopped for
+// no reason which is known was to be moved before this node was started again.
+func (p *Primary) moved(now time.Time, from vicinity.ID, w *wire.WorkerReport) bool {
+	k := &p.Rec.Ranks[w.Rank]
+	to, asked := p.moves[w.RankAttempt]
+	stopped := w.Exit != nil && w.Exit.Cause == work.Stopped || w.State == jobs.WorkerLost && asked
+	if !stopped || k.State != jobs.WorkerRunning || k.GivenBack || p.Rec.Closing() || !p.Rec.Spec.Movable(w.Rank) {
+		return false
+	}
+	delete(p.moves, w.RankAttempt)
+	p.Search.Lost(now, from, search.MovedAway)
+	p.goOn(now, w.RankAttempt, to, "moved from "+jobs.Label(k.Name, from))
+	return true
+}
+
+// goOn has a rank that has ended looked for elsewhere.
+func (p *lifecycle) goOn(now time.Time, ra jobs.RankAttempt, to vicinity.ID, why string) {
+	p.emit(record.Event{Kind: record.Moved, At: now, Node: to, Ranks: []jobs.RankAttempt{ra}, Reason: why})
+	p.Search.Readmit(to)
+	p.Search.Again(now)
+}
+
+// elsewhere warns of ranks that a node gets which were to go to another one.
+func (p *Primary) elsewhere(now time.Time, ranks []jobs.RankAttempt) {
+	for _, ra := range ranks {
+		k := &p.Rec.Ranks[ra.Rank]
+		if k.Left == "" || k.Former == k.Left || k.Former == k.Node {
+			continue
+		}
+		to, _ := p.Member(k.Former)
+		p.Warn(now, fmt.Sprintf("%s: no room was offered by %s, where it was to go: it goes to %s",
+			p.Rec.Spec.Who(ra.Rank), jobs.Label(to.Name, k.Former), jobs.Label(k.Name, k.Node)))
+	}
 }

@@ -203,11 +203,8 @@ func (r *Record) Apply(ev Event) {
 		r.each(ev.Ranks, func(k *Rank) { k.release(ev.Reason) })
 	case Resized:
 		resize(r, ev)
-	case Retried, Declined:
+	case Retried, Declined, Moved:
 		r.again(ev)
-	case Moved:
-		r.each(ev.Ranks, func(k *Rank) { k.move(ev.Node, ev.Reason) })
-		r.Lacking = ev.At
 	case Followed:
 		r.Met[ev.After-1], r.Eligible = true, ev.At
 	case Started:
@@ -271,6 +268,11 @@ func (r *Record) end(ev Event) {
 
 // again gives ranks another attempt, which is a retry if they began the last one.
 func (r *Record) again(ev Event) {
+	r.Lacking = ev.At
+	if ev.Kind == Moved { // as somebody wants it: that is no warning
+		r.each(ev.Ranks, func(k *Rank) { k.move(ev.Node, ev.Reason) })
+		return
+	}
 	retries := 1
 	if ev.Kind == Declined {
 		retries = 0
@@ -288,7 +290,6 @@ func (r *Record) again(ev Event) {
 		r.Started = time.Time{} // all of it starts together, as the first time
 	}
 	r.warn(warning + ": trying again")
-	r.Lacking = ev.At
 }
 
 // each calls f for the ranks whose current attempt is named.
