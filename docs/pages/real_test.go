@@ -163,7 +163,7 @@ func (n *network) run(s script) {
 
 var (
 	aJob    = regexp.MustCompile(`\bJOB\b`)
-	running = regexp.MustCompile(`\b(exec|cancel|resize)\b.*\bJOB\b`)
+	running = regexp.MustCompile(`\b(exec|cancel|resize|move)\b.*\bJOB\b`)
 	ofTasks = regexp.MustCompile(`\b(tasks|rerun)\b`)
 )
 

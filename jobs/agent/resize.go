@@ -11,8 +11,8 @@ import (
 	"zorilla/vicinity"
 )
 
-// Resize makes another number of workers the one that a malleable job wants, and returns
-// what is in force when that is durable at the job's origin. Errors wrap jobs.ErrRange,
+// Resize makes another number of workers the one that a malleable job wants, or has some go on at
+// other nodes, and returns what is in force when that is durable at the job's origin. Errors wrap jobs.ErrRange,
 // ErrRefused, ErrNotRunning, ErrNotFound, or ErrStopped if the origin cannot be asked.
 func (v visits) Resize(ctx context.Context, id jobs.ID, q jobs.Resize) (jobs.Size, error) {
 	return v.resizeBy(ctx, &wire.Resize{Job: id, Resize: q})
