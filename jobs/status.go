@@ -162,12 +162,12 @@ type WorkerStatus struct {
 	Task string `json:"task,omitempty"`
 	// Cluster is that of the node, as the node that answers knows clusters now; only of a job with a graph or groups.
 	Cluster string `json:"cluster,omitempty"`
-	// Moved is why the attempt has this node, of a rank that was lost with another one.
-	Moved *Moved `json:"moved,omitempty"`
+	// Replaced is why the attempt has this node, of a rank that was lost with another one.
+	Replaced *Replaced `json:"replaced,omitempty"`
 }
 
-// Moved is how near the node of a rank is to the one that the rank was lost with.
-type Moved struct {
+// Replaced is how near the node of a rank is to the one that the rank was lost with.
+type Replaced struct {
 	From vicinity.ID    `json:"from"`                   // the other one; it may be the same
 	Same bool           `json:"same_cluster,omitempty"` // both were in one cluster
 	RTT  codec.Duration `json:"rtt,omitempty"`          // between them, perhaps estimated; 0 = not known

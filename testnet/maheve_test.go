@@ -41,8 +41,8 @@ func TestMappedJob(t *testing.T) {
 			if again := w.Rank == 2; again != (w.Attempt == 2) || !again && i != began[w.Rank] || i < small || i >= small+large || again && slices.Contains(began, i) {
 				t.Errorf("rank %d was at node %d, and is at node %d with attempt %d", w.Rank, began[w.Rank], i, w.Attempt)
 			}
-			if again := w.Rank == 2; again != (w.Moved != nil) || again && (!w.Moved.Same || w.Moved.RTT <= 0) {
-				t.Errorf("rank %d is there since %+v", w.Rank, w.Moved)
+			if again := w.Rank == 2; again != (w.Replaced != nil) || again && (!w.Replaced.Same || w.Replaced.RTT <= 0) {
+				t.Errorf("rank %d is there since %+v", w.Rank, w.Replaced)
 			}
 		}
 		t.await(origin, id, 10*time.Minute, completed)

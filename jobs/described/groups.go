@@ -126,21 +126,21 @@ func bounds(from, to bool, low, high string) string {
 // Place says in which cluster the node of a worker is, and why it is there if the worker was lost elsewhere; "" = neither
 // is known.
 func Place(spec *jobs.Spec, w *jobs.WorkerStatus) string {
-	if w.Moved == nil {
+	if w.Replaced == nil {
 		return w.Cluster
 	}
-	why, from := "", w.Moved.From.Short()
+	why, from := "", w.Replaced.From.Short()
 	switch {
-	case w.Moved.From == w.Node:
+	case w.Replaced.From == w.Node:
 		why = "the node that it left"
-	case w.Moved.Same:
+	case w.Replaced.Same:
 		why = "the same cluster as " + from + ", which it left"
-	case w.Moved.RTT <= 0:
+	case w.Replaced.RTT <= 0:
 		why = "any free node"
 	case spec.Mapped():
-		why = fmt.Sprintf("the best cluster, %v from %s", rounded(w.Moved.RTT), from)
+		why = fmt.Sprintf("the best cluster, %v from %s", rounded(w.Replaced.RTT), from)
 	default:
-		why = fmt.Sprintf("the nearest node, %v from %s", rounded(w.Moved.RTT), from)
+		why = fmt.Sprintf("the nearest node, %v from %s", rounded(w.Replaced.RTT), from)
 	}
 	return strings.TrimPrefix(w.Cluster+": "+why, ": ")
 }

@@ -78,11 +78,11 @@ func TestPlace(t *testing.T) {
 	}{
 		"":                            {},
 		"lyon":                        {w: jobs.WorkerStatus{Cluster: "lyon"}},
-		"lyon: the node that it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zaaaaaa", Moved: &jobs.Moved{From: "zaaaaaa", Same: true}}},
-		"lyon: the same cluster as zaaaa, which it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zbbbbbb", Moved: &jobs.Moved{From: "zaaaaaa", Same: true, RTT: ms(1)}}},
-		"lyon: the nearest node, 12ms from zaaaa":        {w: jobs.WorkerStatus{Cluster: "lyon", Moved: &jobs.Moved{From: "zaaaaaa", RTT: ms(12)}}},
-		"lyon: the best cluster, 12.3ms from zaaaa":      {spec: mapped, w: jobs.WorkerStatus{Cluster: "lyon", Moved: &jobs.Moved{From: "zaaaaaa", RTT: ms(12) + 312345}}},
-		"any free node": {spec: mapped, w: jobs.WorkerStatus{Moved: &jobs.Moved{From: "zaaaaaa"}}},
+		"lyon: the node that it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zaaaaaa", Replaced: &jobs.Replaced{From: "zaaaaaa", Same: true}}},
+		"lyon: the same cluster as zaaaa, which it left": {w: jobs.WorkerStatus{Cluster: "lyon", Node: "zbbbbbb", Replaced: &jobs.Replaced{From: "zaaaaaa", Same: true, RTT: ms(1)}}},
+		"lyon: the nearest node, 12ms from zaaaa":        {w: jobs.WorkerStatus{Cluster: "lyon", Replaced: &jobs.Replaced{From: "zaaaaaa", RTT: ms(12)}}},
+		"lyon: the best cluster, 12.3ms from zaaaa":      {spec: mapped, w: jobs.WorkerStatus{Cluster: "lyon", Replaced: &jobs.Replaced{From: "zaaaaaa", RTT: ms(12) + 312345}}},
+		"any free node": {spec: mapped, w: jobs.WorkerStatus{Replaced: &jobs.Replaced{From: "zaaaaaa"}}},
 	} {
 		if got := Place(&c.spec, &c.w); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -220,7 +220,7 @@ func TestAttemptText(t *testing.T) {
 		}
 	}
 	mapped := jobs.Spec{Strategy: "maheve", Placing: jobs.Placing{Graph: &mapping.Listed{Names: []string{"source"}}}}
-	w := jobs.WorkerStatus{Attempt: 2, Node: "zbbbbb", Cluster: "lyon\x1b", Moved: &jobs.Moved{From: "zaaaaa", Same: true}}
+	w := jobs.WorkerStatus{Attempt: 2, Node: "zbbbbb", Cluster: "lyon\x1b", Replaced: &jobs.Replaced{From: "zaaaaa", Same: true}}
 	if got := attemptText(&mapped, &w); got != "cluster lyon\ufffd: the same cluster as zaaaa, which it left; attempt 2" {
 		t.Errorf("where it is: %q", got)
 	}

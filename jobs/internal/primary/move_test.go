@@ -160,8 +160,8 @@ func TestMovedRankGoesToANode(t *testing.T) {
 	c.step()
 	c.offer(7, 1)
 	c.after(search.MaxNearerWait)
-	if to, _ := c.theGrant(); to != jobtest.Node(7) || len(c.p.Rec.Warnings) > 0 {
-		t.Fatalf("node %s gets it; %q", to.Short(), c.p.Rec.Warnings)
+	if to, _ := c.theGrant(); to != jobtest.Node(7) || len(c.p.Rec.Warnings) > 0 || c.p.Rec.Ranks[0].Replaced != nil {
+		t.Fatalf("node %s gets it, beside %+v; %q", to.Short(), c.p.Rec.Ranks[0].Replaced, c.p.Rec.Warnings)
 	}
 	// If that has no room, another one does, and the user hears of it.
 	c = settled(t)

@@ -224,12 +224,12 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		for i, place := range c.Places {
 			rank := wanted[place]
 			ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt + 1})
-			if c.Moved != nil && c.Moved[i].From != p.Rec.Ranks[rank].Former { // others are wanted by now
-				c.Moved[i] = jobs.Moved{}
+			if k := &p.Rec.Ranks[rank]; c.Replaced != nil && (k.Left != "" && k.Left != k.Former || c.Replaced[i].From != k.Former) { // a node was named, or others are wanted by now
+				c.Replaced[i] = jobs.Replaced{}
 			}
 		}
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
-			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Moved: c.Moved}})
+			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Replaced: c.Replaced}})
 		p.elsewhere(now, ranks)
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT

@@ -274,8 +274,8 @@ func TestLostNodeIsReplacedInAMalleableJob(t *testing.T) {
 	if len(g) != 1 || g[0].Grant.Ranks[0] != wiretest.RA(1, 2) {
 		t.Fatalf("got grants %+v, want rank 1 again under its number", g)
 	}
-	if w := c.p.Status().Workers; w[0].Moved != nil || w[1].Moved == nil || w[1].Moved.From != jobtest.Node(2) {
-		t.Errorf("ranks were lost at %+v, %+v", w[0].Moved, w[1].Moved)
+	if w := c.p.Status().Workers; w[0].Replaced != nil || w[1].Replaced == nil || w[1].Replaced.From != jobtest.Node(2) {
+		t.Errorf("ranks were lost at %+v, %+v", w[0].Replaced, w[1].Replaced)
 	}
 	if ack := c.report(2, jobs.WorkerEnded, 0, wiretest.RA(1, 1)); !ack.Workers[0].Drop {
 		t.Fatalf("got %+v: the lost worker came back, but was superseded", ack)

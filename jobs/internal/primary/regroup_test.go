@@ -125,8 +125,8 @@ func TestRanksOfSeveralGroupsAreReplacedTogether(t *testing.T) {
 		}
 	}
 	for _, w := range c.p.Status().Workers {
-		if lost := w.Rank == 0 || w.Rank == 3; lost != (w.Moved != nil) || lost && w.Moved.From != jobtest.Node(1) {
-			t.Errorf("rank %d: it was lost at %+v", w.Rank, w.Moved)
+		if lost := w.Rank == 0 || w.Rank == 3; lost != (w.Replaced != nil) || lost && w.Replaced.From != jobtest.Node(1) {
+			t.Errorf("rank %d: it was lost at %+v", w.Rank, w.Replaced)
 		}
 	}
 }

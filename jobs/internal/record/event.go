@@ -93,10 +93,10 @@ type Rank struct {
 	Retried   string // why a new attempt was, or is, needed
 	GivenBack bool   // the job does without it, whatever becomes of it, until it is granted again
 	Saved
-	Former  vicinity.ID // where it was lost, or is to go on, until it has started elsewhere; "" = nowhere
-	Left    vicinity.ID // what it was moved away from, as long: it does not start there; "" = nothing
-	Resumed int         // the number of the checkpoint that the attempt began with; 0 = none
-	Moved   *jobs.Moved // why the attempt has its node; nil = the rank was not lost
+	Former   vicinity.ID    // where it was lost, or is to go on, until it has started elsewhere; "" = nowhere
+	Left     vicinity.ID    // what it was moved away from, as long: it does not start there; "" = nothing
+	Resumed  int            // the number of the checkpoint that the attempt began with; 0 = none
+	Replaced *jobs.Replaced // why the attempt has its node; nil = the rank was not lost
 }
 
 // fresh returns what is left of a rank when its attempt is over and it needs another one: what is of
@@ -111,8 +111,8 @@ func (k *Rank) grant(attempt int, ev Event, place int) {
 	*k = k.fresh()
 	k.Attempt, k.Node, k.Name, k.RTT = attempt, ev.Node, ev.Name, time.Duration(ev.RTT)
 	k.State, k.GivenBack = jobs.WorkerPreparing, false
-	if place < len(ev.Moved) && ev.Moved[place].From != "" {
-		k.Moved = &ev.Moved[place]
+	if place < len(ev.Replaced) && ev.Replaced[place].From != "" {
+		k.Replaced = &ev.Replaced[place]
 	}
 }
 

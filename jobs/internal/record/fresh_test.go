@@ -16,14 +16,14 @@ import (
 var survives = map[string]bool{
 	"Attempt": true, "Retries": true, "Retried": true, "GivenBack": true, "Saved": true, "Former": true, "Left": true,
 	"Node": false, "Name": false, "RTT": false, "State": false, "Exit": false, "Wrote": false, "Output": false, "Collected": false, "Port": false, "Resumed": false,
-	"Moved": false,
+	"Replaced": false,
 }
 
 // fullRank is one of which everything is known.
 func fullRank() Rank {
 	return Rank{Attempt: 3, Node: jobtest.Node(1), Name: "first", RTT: time.Second, State: jobs.WorkerReady, Exit: &work.Exit{},
 		Wrote: &wire.Written{}, Output: &jobs.RankOutput{}, Collected: true, Port: 4000, Retries: 2, Retried: "it failed", GivenBack: true,
-		Saved: Saved{Last: 7}, Resumed: 6, Former: jobtest.Node(5), Left: jobtest.Node(6), Moved: &jobs.Moved{From: jobtest.Node(4)}}
+		Saved: Saved{Last: 7}, Resumed: 6, Former: jobtest.Node(5), Left: jobtest.Node(6), Replaced: &jobs.Replaced{From: jobtest.Node(4)}}
 }
 
 func TestWhatIsLeftOfAnAttempt(t *testing.T) {
@@ -57,9 +57,9 @@ func TestEventsKeepWhatIsTheRanks(t *testing.T) {
 		want  func(k *Rank) // changes what is left
 	}{
 		{event: Event{Kind: Granted, Node: jobtest.Node(2), Name: "second", RTT: codec.Duration(time.Minute),
-			Placed: Placed{Moved: []jobs.Moved{{From: jobtest.Node(5), Same: true}}}}, want: func(k *Rank) {
+			Placed: Placed{Replaced: []jobs.Replaced{{From: jobtest.Node(5), Same: true}}}}, want: func(k *Rank) {
 			k.Attempt, k.Node, k.Name, k.RTT, k.State, k.GivenBack = 4, jobtest.Node(2), "second", time.Minute, jobs.WorkerPreparing, false
-			k.Moved = &jobs.Moved{From: jobtest.Node(5), Same: true}
+			k.Replaced = &jobs.Replaced{From: jobtest.Node(5), Same: true}
 		}},
 		{event: Event{Kind: Released, Reason: "it went"}, want: func(k *Rank) { k.Retried = "it went" }},
 		{event: Event{Kind: Retried, Reason: "it broke"}, want: func(k *Rank) { k.Retries, k.Retried, k.GivenBack = 3, "it broke", false }},

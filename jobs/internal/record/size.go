@@ -126,9 +126,9 @@ func growth(r *Record) int {
 
 // Placed is what is known of where ranks are.
 type Placed struct {
-	Worst *jobs.WorstPair `json:"worst,omitempty"` // of Started
-	Ports []int           `json:"ports,omitempty"` // of Started: of the first Ranks; 0 = none
-	Moved []jobs.Moved    `json:"moved,omitempty"` // of Granted: of each of Ranks, zero of one that was not lost; nil = none was
+	Worst    *jobs.WorstPair `json:"worst,omitempty"`    // of Started
+	Ports    []int           `json:"ports,omitempty"`    // of Started: of the first Ranks; 0 = none
+	Replaced []jobs.Replaced `json:"replaced,omitempty"` // of Granted: of each of Ranks, zero of one that was not lost; nil = none was
 }
 
 // Sizing is how many workers there are to be.

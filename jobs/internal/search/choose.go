@@ -201,7 +201,7 @@ func (s *Search) grant(now time.Time, c *choice, n *Next) {
 			s.fate(id, takenForOther)
 		}
 		n.Grant = append(n.Grant, Choice{Demand: c.number, Node: id, Name: s.Answers[id].Name, Key: o.key, RTT: o.rtt,
-			Places: list, Moved: c.near.moved(id, list)})
+			Places: list, Replaced: c.near.replaced(id, list)})
 	}
 	s.own, s.horizon, s.vain = notAsked, 0, 0
 	d := c.demand

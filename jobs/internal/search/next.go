@@ -73,8 +73,8 @@ type Choice struct {
 	Key    uint64
 	RTT    time.Duration
 	Places []int // which of the wanted ranks it gets, from 0
-	// Moved says of each of these where it was lost, zero of one that was not; nil = none was.
-	Moved []jobs.Moved
+	// Replaced says of each of these where it was lost, zero of one that was not; nil = none was.
+	Replaced []jobs.Replaced
 }
 
 // Returned is an offer that is given back.

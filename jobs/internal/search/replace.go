@@ -191,8 +191,8 @@ func (k *nearness) same(from, id vicinity.ID) bool {
 	return ok && number == k.cluster[from]
 }
 
-// moved says of ranks that get a node where each was lost; nil = none was.
-func (k *nearness) moved(to vicinity.ID, places []int) (list []jobs.Moved) {
+// replaced says of ranks that get a node where each was lost; nil = none was.
+func (k *nearness) replaced(to vicinity.ID, places []int) (list []jobs.Replaced) {
 	if k == nil {
 		return nil
 	}
@@ -202,9 +202,9 @@ func (k *nearness) moved(to vicinity.ID, places []int) (list []jobs.Moved) {
 			continue
 		}
 		if list == nil {
-			list = make([]jobs.Moved, len(places))
+			list = make([]jobs.Replaced, len(places))
 		}
-		list[i] = jobs.Moved{From: from, Same: k.same(from, to)}
+		list[i] = jobs.Replaced{From: from, Same: k.same(from, to)}
 		if rtt := k.between(from, to); rtt < jobs.MaxApart {
 			list[i].RTT = codec.Duration(rtt)
 		}

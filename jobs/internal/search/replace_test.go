@@ -223,19 +223,19 @@ func TestWhereReplacementsAre(t *testing.T) {
 	for _, c := range []struct {
 		to     int
 		places []int
-		want   []jobs.Moved
+		want   []jobs.Replaced
 	}{
-		{32, []int{0, 1, 3}, []jobs.Moved{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}, {}, {From: node(21), RTT: codec.Duration(20 * time.Millisecond)}}},
-		{11, []int{2}, []jobs.Moved{{From: node(31), RTT: codec.Duration(40 * time.Millisecond)}}},
-		{39, []int{0}, []jobs.Moved{{From: node(31)}}},
-		{31, []int{0}, []jobs.Moved{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}}},
+		{32, []int{0, 1, 3}, []jobs.Replaced{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}, {}, {From: node(21), RTT: codec.Duration(20 * time.Millisecond)}}},
+		{11, []int{2}, []jobs.Replaced{{From: node(31), RTT: codec.Duration(40 * time.Millisecond)}}},
+		{39, []int{0}, []jobs.Replaced{{From: node(31)}}},
+		{31, []int{0}, []jobs.Replaced{{From: node(31), Same: true, RTT: codec.Duration(time.Millisecond / 2)}}},
 		{11, []int{1, 5}, nil},
 	} {
-		if got := k.moved(node(c.to), c.places); !slices.Equal(got, c.want) {
+		if got := k.replaced(node(c.to), c.places); !slices.Equal(got, c.want) {
 			t.Errorf("places %v at node %d: %+v, want %+v", c.places, c.to, got, c.want)
 		}
 	}
-	if got := (*nearness)(nil).moved(node(1), []int{0}); got != nil {
+	if got := (*nearness)(nil).replaced(node(1), []int{0}); got != nil {
 		t.Errorf("nothing was lost, and %+v", got)
 	}
 }
