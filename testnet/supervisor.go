@@ -118,6 +118,9 @@ func (t *tree) tell(f func(l *process.Life, now time.Time)) {
 
 // obey does what the life has decided. The caller holds supervisor.mu.
 func (t *tree) obey(now time.Time) {
+	if t.life.Signals() {
+		t.signal(t.s.spec.Rank.Signal)
+	}
 	switch phase := t.life.Phase(); {
 	case phase == process.Ending:
 		t.stop()
@@ -137,6 +140,14 @@ func (t *tree) obey(now time.Time) {
 	}
 	if next := t.life.Next(); !next.IsZero() {
 		t.timer = time.AfterFunc(next.Sub(now), func() { t.tell(func(*process.Life, time.Time) {}) })
+	}
+}
+
+// signal sends a signal to the processes that handle it.
+func (t *tree) signal(number int) {
+	select {
+	case t.signals <- number:
+	default:
 	}
 }
 

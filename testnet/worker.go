@@ -88,8 +88,11 @@ func (w *worker) tell(f func(l *process.Life, now time.Time)) {
 }
 
 // Stop implements process.Worker.
-func (w *worker) Stop(grace time.Duration) {
-	w.tell(func(l *process.Life, now time.Time) { l.Stop(now, max(grace, 0)) })
+func (w *worker) Stop(grace time.Duration) { w.StopAfter(0, grace) }
+
+// StopAfter implements process.Worker.
+func (w *worker) StopAfter(notice, grace time.Duration) {
+	w.tell(func(l *process.Life, now time.Time) { l.Stop(now, notice, max(grace, 0)) })
 }
 
 // WaitsForRoom implements process.Worker: there always is room.
@@ -117,13 +120,8 @@ func (w *worker) Heard() { w.tell((*process.Life).OriginHeard) }
 // Signal implements process.Worker.
 func (w *worker) Signal(number int) {
 	w.tell(func(*process.Life, time.Time) {
-		t := w.s.running()
-		if t == nil || number < 1 || number > maxSignal {
-			return
-		}
-		select {
-		case t.signals <- number:
-		default:
+		if t := w.s.running(); t != nil && number > 0 && number <= maxSignal {
+			t.signal(number)
 		}
 	})
 }

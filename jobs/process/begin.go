@@ -341,3 +341,36 @@ func (s *keeper) runTasks(files [3]*os.File) work.Exit {
 	closeFiles(files)
 	return s.finishOutput()
 }
+
+// whyFailed says what a command has not found, as far as it is known, or "". Its standard
+// error begins at an offset.
+func (s *keeper) whyFailed(args []string, from int64) string {
+	said := s.streams[1].tail(from, launch.MaxWords)
+	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.spec.Root, said)); why != "" {
+		return why
+	}
+	w, c := s.wants(), s.commandOf(args, nil)
+	return w.Unseen(&c)
+}
+
+const (
+	// soon is how early a command fails that may not have found what it needs.
+	soon = 30 * time.Second
+	// maxHints bounds how often the tasks of a worker are told what they did not find.
+	maxHints = 10
+)
+
+// explain says in a task's standard error what it has not found, as far as it is known.
+// Nothing of the task is alive.
+func (t *tasks) explain(id, code int, args []string) {
+	if t.hints == maxHints {
+		return
+	}
+	if _, err := t.s.streams[1].flush(); err != nil {
+		return // who records the result meets it, too
+	}
+	if why := t.s.whyFailed(args, t.wrote[1]); why != "" {
+		t.hints++
+		t.say(fmt.Sprintf("task %d ended with %d; %s", id, code, why))
+	}
+}

@@ -196,7 +196,7 @@ func (c *control) attend(conn net.Conn, place int) {
 				if m.Full > 0 {
 					c.s.life.Crowded(m.Full)
 				} else {
-					c.s.life.Stop(now, m.Grace)
+					c.s.life.Stop(now, m.Notice, m.Grace)
 				}
 			})
 			select {

@@ -57,7 +57,8 @@
 //	          barriers, also
 //	ack       stdout, stderr        node: delivered up to these offsets
 //	heard     -                     node: the origin was heard of
-//	stop      grace                 node: SIGTERM, after the grace SIGKILL
+//	stop      notice, grace         node: SIGTERM after the notice, after the
+//	                                grace SIGKILL
 //	stop      full                  node: SIGKILL, since it takes so much of a full disk
 //	signal    signal                node: for each process that handles it
 //	tasks     added, ranges, last   node: tasks to run, after so many others; the

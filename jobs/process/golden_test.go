@@ -26,6 +26,7 @@ func TestGoldenMessages(t *testing.T) {
 		"ack":      {Kind: kindAck, Stdout: 70_000, Stderr: 5},
 		"heard":    {Kind: kindHeard},
 		"stop":     {Kind: kindStop, Grace: 5 * time.Second},
+		"notice":   {Kind: kindStop, Notice: time.Minute, Grace: 5 * time.Second},
 		"signal":   {Kind: kindSignal, Signal: 10},
 		"tasks":    {Kind: kindTasks, Added: 3, Ranges: []TaskRange{{From: 7, Count: 2}}, Last: true},
 		"progress": {Kind: kindProgress, Stdout: 80_000, Stderr: 6, AckedOut: 70_000, AckedErr: 5, Stdin: 12, Added: 5, Ended: 4},

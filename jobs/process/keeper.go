@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -195,7 +194,7 @@ func (s *keeper) attend() {
 	go func() {
 		select {
 		case <-s.terminate:
-			s.post(func(now time.Time) { s.life.Stop(now, s.spec.terms.Grace) })
+			s.post(func(now time.Time) { s.life.Stop(now, 0, s.spec.terms.Grace) })
 		case <-s.ended:
 		}
 	}()
@@ -318,6 +317,9 @@ func (s *keeper) loop() {
 		}
 		now := time.Now()
 		s.life.Tick(now)
+		if s.life.Signals() {
+			s.world.launcher.Hint(s.number, unix.Signal(s.spec.Rank.Signal))
+		}
 		if s.tasks != nil && s.life.Phase() != Running {
 			s.room.Leave()
 			s.tasks.halt()
@@ -385,15 +387,4 @@ func (s *keeper) finishOutput() work.Exit {
 		exit.CPU = max(exit.CPU, s.group.CPU().Seconds())
 	}
 	return exit
-}
-
-// whyFailed says what a command has not found, as far as it is known, or "". Its standard
-// error begins at an offset.
-func (s *keeper) whyFailed(args []string, from int64) string {
-	said := s.streams[1].tail(from, launch.MaxWords)
-	if why := cmp.Or(launch.Library(said), launch.Unexecuted(s.spec.Root, said)); why != "" {
-		return why
-	}
-	w, c := s.wants(), s.commandOf(args, nil)
-	return w.Unseen(&c)
 }

@@ -18,6 +18,7 @@ type Phase int
 // The phases.
 const (
 	Running Phase = iota
+	Noticed       // to be ended when the notice is over that it got by its signal
 	Ending        // asked to end by SIGTERM; the grace runs
 	Killing       // whatever is left gets SIGKILL until nothing is left
 	Over          // no process is left
@@ -56,6 +57,7 @@ type Life struct {
 	stall   stall.Guard
 	killAt  time.Time // when ending becomes killing
 	phase   Phase
+	notice
 
 	cause  work.Cause // "" until something has ended the worker
 	detail string
@@ -63,13 +65,32 @@ type Life struct {
 	status syscall.WaitStatus
 }
 
+// notice is what the program hears before it is ended.
+type notice struct {
+	before  time.Duration // how long; 0 = it hears nothing
+	given   bool          // it has its signal
+	due     bool          // that is to be sent
+	over    time.Time     // when Noticed becomes Ending
+	patient time.Duration // the grace then
+}
+
+// give has the signal sent, once.
+func (n *notice) give() {
+	if !n.given {
+		n.given, n.due = true, true
+	}
+}
+
 // NewLife returns the life of a worker with the limits of a spec, and with so
 // much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
 // spec with tasks is that of each task, and no limit here.
 func NewLife(s *Spec, grace time.Duration) *Life {
 	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
+	if s.Rank.Signal > 0 {
+		l.before = s.Rank.Notice
+	}
 	if s.Tasks != nil {
-		l.walltime = 0
+		l.walltime, l.before = 0, 0
 	}
 	if l.nodeLimit <= 0 {
 		l.nodeLimit = defaultNodeLimit
@@ -83,6 +104,16 @@ func (l *Life) Begin(now time.Time) { l.started, l.alone, l.heard = now, now, no
 // Phase returns how far the worker has come.
 func (l *Life) Phase() Phase { return l.phase }
 
+// Signals reports, once, that the program is to get its signal now.
+func (l *Life) Signals() bool {
+	due := l.due && l.alive()
+	l.due = false
+	return due
+}
+
+// alive reports whether nothing was done yet to end the processes.
+func (l *Life) alive() bool { return l.phase <= Noticed }
+
 // Exited says that the main process has ended. What it left behind is killed
 // at once, unless the worker is being ended politely: then its children have
 // their grace too.
@@ -91,6 +122,7 @@ func (l *Life) Exited(status syscall.WaitStatus) {
 		return
 	}
 	l.reaped, l.status = true, status
+	l.over = l.started
 	if l.phase != Running {
 		return
 	}
@@ -105,7 +137,7 @@ func (l *Life) Exited(status syscall.WaitStatus) {
 // Aborted says that an MPI program has given up, with a code. Its main process may wait
 // to be killed.
 func (l *Life) Aborted(code int) {
-	if l.phase == Running {
+	if l.alive() {
 		l.decide(work.Exited, fmt.Sprintf("called MPI_Abort with %d", code))
 		if code &= 0xff; code == 0 {
 			code = 1
@@ -114,14 +146,36 @@ func (l *Life) Aborted(code int) {
 	}
 }
 
-// Stop ends the worker for its node. A second stop can only shorten the grace.
-func (l *Life) Stop(now time.Time, grace time.Duration) {
-	if l.phase == Ending && now.Add(grace).Before(l.killAt) {
-		l.killAt = now.Add(grace)
-	}
-	if l.phase == Running {
+// Stop ends the worker for its node, after a notice to its program, if it hears of its end. That
+// begins with its signal, which it may have got before its walltime. A second stop can only shorten
+// notice and grace.
+func (l *Life) Stop(now time.Time, notice, grace time.Duration) {
+	over := now.Add(min(notice, l.before))
+	switch l.phase {
+	case Running:
 		l.decide(work.Stopped, "stopped")
-		l.end(now, grace)
+		if l.given && l.wallEnd().Before(over) {
+			over = l.wallEnd()
+		}
+		l.phase, l.over, l.patient = Noticed, over, grace
+		l.give()
+	case Noticed:
+		l.patient = min(l.patient, grace)
+		if over.Before(l.over) {
+			l.over = over
+		}
+	case Ending:
+		if now.Add(grace).Before(l.killAt) {
+			l.killAt = now.Add(grace)
+		}
+	}
+	l.endNotice(now)
+}
+
+// endNotice ends the worker if its notice is over.
+func (l *Life) endNotice(now time.Time) {
+	if l.phase == Noticed && !now.Before(l.over) {
+		l.end(now, l.patient)
 	}
 }
 
@@ -133,7 +187,7 @@ func (l *Life) Exceeded() { l.starve(overMemory(l.memory)) }
 func (l *Life) Starved() { l.starve(noMemory) }
 
 func (l *Life) starve(why string) {
-	if l.phase == Running {
+	if l.alive() {
 		l.decide(work.Memory, why)
 		l.phase = Killing
 	}
@@ -141,7 +195,7 @@ func (l *Life) starve(why string) {
 
 // Overfilled says that the directories of the worker take more than they may.
 func (l *Life) Overfilled() {
-	if l.phase == Running {
+	if l.alive() {
 		l.decide(work.Disk, overDisk(l.disk))
 		l.phase = Killing
 	}
@@ -152,8 +206,10 @@ func (l *Life) Overfilled() {
 func (l *Life) Overflowed() {
 	if l.phase == Running || l.cause == work.Exited || l.cause == work.Signalled {
 		l.cause, l.detail = work.Output, OverOutput(l.output)
-		l.phase = max(l.phase, Killing)
+	} else if l.phase != Noticed {
+		return
 	}
+	l.phase = max(l.phase, Killing)
 }
 
 // Crowded says that the disk of the node is full, and that the worker, whose files take so
@@ -207,11 +263,15 @@ func (l *Life) Tick(now time.Time) {
 		l.decide(work.Walltime, OverTime(l.walltime))
 		l.end(now, l.grace)
 	}
-	if l.phase == Running && !l.alone.IsZero() && l.stall.Passed(now, l.alone.Add(l.aloneLimit())) {
+	if l.phase == Running && due(l.noticeAt()) {
+		l.give()
+	}
+	l.endNotice(now)
+	if l.alive() && !l.alone.IsZero() && l.stall.Passed(now, l.alone.Add(l.aloneLimit())) {
 		l.decide(work.Orphaned, fmt.Sprintf("its node was gone for %v", l.aloneLimit()))
 		l.end(now, l.grace)
 	}
-	if l.phase == Running && due(l.orphanEnd()) {
+	if l.alive() && due(l.orphanEnd()) {
 		l.decide(work.Orphaned, fmt.Sprintf("its origin was silent for %v", l.orphanLim))
 		l.end(now, l.grace)
 	}
@@ -223,9 +283,9 @@ func (l *Life) Tick(now time.Time) {
 // Next returns when tick has something to do; zero means never.
 func (l *Life) Next() time.Time {
 	switch l.phase {
-	case Running:
-		var first time.Time
-		for _, at := range []time.Time{l.wallEnd(), l.aloneEnd(), l.orphanEnd()} {
+	case Running, Noticed:
+		first := l.over
+		for _, at := range []time.Time{l.noticeAt(), l.wallEnd(), l.aloneEnd(), l.orphanEnd()} {
 			if first.IsZero() || !at.IsZero() && at.Before(first) {
 				first = at
 			}
@@ -242,6 +302,14 @@ func (l *Life) wallEnd() time.Time {
 		return time.Time{}
 	}
 	return l.started.Add(l.walltime)
+}
+
+// noticeAt is when the program hears that its walltime will be over.
+func (l *Life) noticeAt() time.Time {
+	if l.walltime <= 0 || l.before <= 0 || l.given {
+		return time.Time{}
+	}
+	return l.started.Add(l.walltime - l.before)
 }
 
 func (l *Life) aloneEnd() time.Time {
@@ -309,29 +377,4 @@ func Refused(cause work.Cause, detail string) work.Exit {
 		e.Code = codeNotRun
 	}
 	return e
-}
-
-// OverTime says of a worker that it needed more than its walltime.
-func OverTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
-
-func overMemory(limit int64) string {
-	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))
-}
-
-const noMemory = "was killed, since its node had no memory left for workers: ask for what it needs (--mem)"
-
-func overDisk(limit int64) string {
-	return fmt.Sprintf("needed more than %s of disk space (--disk)", units.Bytes(limit))
-}
-
-// OverOutput says why a worker was ended that wrote more than Spec.MaxOutput.
-func OverOutput(limit int64) string {
-	return fmt.Sprintf("wrote more than %s of output (--max-output)", units.Bytes(limit))
-}
-
-func signalName(s syscall.Signal) string {
-	if name := unix.SignalName(s); name != "" {
-		return fmt.Sprintf("%s (%v)", name, s)
-	}
-	return fmt.Sprintf("signal %d", int(s))
 }

@@ -13,18 +13,19 @@ type outbox struct {
 	hearing time.Time // when that was noted last
 	signal  message   // no kind = none
 	stop    bool
+	notice  time.Duration
 	grace   time.Duration
 	full    int64 // what the worker takes on a disk that is full; 0 = that is not so
 	tasks   []message
 }
 
-// stopWithin asks for the end; the shortest grace counts.
-func (b *outbox) stopWithin(grace time.Duration) {
-	grace = min(max(grace, 0), maxGrace)
-	if !b.stop || grace < b.grace {
-		b.grace = grace
+// stopAfter asks for the end; the shortest times count.
+func (b *outbox) stopAfter(notice, grace time.Duration) {
+	notice, grace = min(max(notice, 0), maxGrace), min(max(grace, 0), maxGrace)
+	if b.stop {
+		notice, grace = min(notice, b.notice), min(grace, b.grace)
 	}
-	b.stop = true
+	b.stop, b.notice, b.grace = true, notice, grace
 }
 
 // heardAt notes that the origin is there, often enough for a limit, and reports
@@ -56,7 +57,7 @@ func (b *outbox) drain(acked [2]int64, step int64) []message {
 		all = append(all, message{Kind: kindStop, Full: b.full})
 	}
 	if b.stop {
-		all = append(all, message{Kind: kindStop, Grace: b.grace})
+		all = append(all, message{Kind: kindStop, Notice: b.notice, Grace: b.grace})
 	}
 	if b.heard {
 		all = append(all, message{Kind: kindHeard})

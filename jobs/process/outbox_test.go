@@ -16,7 +16,7 @@ func kinds(all []message) (list []string) {
 
 func TestOutboxIsEmptyAfterItWasTaken(t *testing.T) {
 	var b outbox
-	b.stopWithin(time.Second)
+	b.stopAfter(0, time.Second)
 	b.heardAt(time.Unix(1, 0), time.Hour)
 	b.signal = message{Kind: kindSignal, Signal: 10}
 	b.add(message{Kind: kindTasks})
@@ -31,13 +31,19 @@ func TestOutboxIsEmptyAfterItWasTaken(t *testing.T) {
 func TestTheShortestGraceCounts(t *testing.T) {
 	var b outbox
 	for _, grace := range []time.Duration{time.Minute, time.Second, time.Hour} {
-		b.stopWithin(grace)
+		b.stopAfter(0, grace)
 	}
 	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Grace != time.Second {
 		t.Errorf("told %+v", got)
 	}
-	b.stopWithin(1000 * time.Hour)
-	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Grace != maxGrace || got[0].check() != nil {
+	b.stopAfter(time.Minute, time.Second)
+	b.stopAfter(0, time.Minute)
+	b.stopAfter(time.Hour, time.Minute)
+	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Notice != 0 || got[0].Grace != time.Second {
+		t.Errorf("told %+v", got)
+	}
+	b.stopAfter(1000*time.Hour, 1000*time.Hour)
+	if got := b.drain([2]int64{}, 10); len(got) != 1 || got[0].Grace != maxGrace || got[0].Notice != maxGrace || got[0].check() != nil {
 		t.Errorf("told %+v, which the supervisor refuses", got)
 	}
 }

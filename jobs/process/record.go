@@ -7,11 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"zorilla/internal/atomicfile"
 	"zorilla/internal/codec"
 	"zorilla/internal/entries"
+	"zorilla/internal/units"
 	"zorilla/jobs/cgroup"
 	"zorilla/jobs/proc"
 	"zorilla/jobs/work"
@@ -213,3 +217,28 @@ func keepExit(root string) error {
 
 // load reads what save noted.
 func load(root, name string, v any) error { return notesOf(root).load(name, v) }
+
+// OverTime says of a worker that it needed more than its walltime.
+func OverTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
+
+func overMemory(limit int64) string {
+	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))
+}
+
+const noMemory = "was killed, since its node had no memory left for workers: ask for what it needs (--mem)"
+
+func overDisk(limit int64) string {
+	return fmt.Sprintf("needed more than %s of disk space (--disk)", units.Bytes(limit))
+}
+
+// OverOutput says why a worker was ended that wrote more than Spec.MaxOutput.
+func OverOutput(limit int64) string {
+	return fmt.Sprintf("wrote more than %s of output (--max-output)", units.Bytes(limit))
+}
+
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return fmt.Sprintf("%s (%v)", name, s)
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}

@@ -226,6 +226,8 @@ func (s *Spec) Check() error {
 		return bad("no command")
 	case s.Memory < 0 || s.Disk < 0 || s.MaxOutput < 0 || s.Walltime < 0 || s.OrphanLimit < 0:
 		return bad("negative limit")
+	case s.Rank.Signal < 0 || s.Rank.Signal > maxSignal || s.Rank.Notice < 0 || s.Rank.Notice > maxGrace:
+		return bad("signal %d, %v before the end", s.Rank.Signal, s.Rank.Notice)
 	}
 	if s.Tasks != nil {
 		if err := s.Tasks.check(); err != nil {

@@ -79,7 +79,7 @@ type Spec struct {
 	// PMI is the worker's place among the ranks of an MPI program, which finds the others
 	// through descriptor PMIFD; nil = it has none. See Worker.Barriers.
 	PMI *pmi.Place `json:"pmi,omitempty"`
-	// Rank is what else such a worker may have of its own.
+	// Rank is what else the worker may have of its own.
 	Rank Rank `json:"rank,omitzero"`
 
 	terms terms // of Start
@@ -111,8 +111,12 @@ func (s *Spec) SeenWork() string {
 	return s.Work()
 }
 
-// Rank is what a rank of a parallel program has of its own.
+// Rank is what a rank may have of its own.
 type Rank struct {
+	// Signal, a number, is sent to each process of the worker that handles it, as long before the walltime
+	// as Notice says, and by StopAfter; 0 = none. Tasks get it before their walltime alone.
+	Signal int           `json:"signal,omitempty"`
+	Notice time.Duration `json:"notice,omitempty"` // at most 24 h
 	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
 	// machine; 0 = that of the node.
 	Grace time.Duration `json:"grace,omitempty"`
@@ -154,6 +158,9 @@ type Worker interface {
 	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
 	// It returns at once; Done reports when all is gone.
 	Stop(grace time.Duration)
+	// StopAfter sends Spec.Rank.Signal, unless the worker got it already, and does as Stop after the notice, at
+	// most Spec.Rank.Notice, or when its program has ended. A supervisor that is older than this does so at once.
+	StopAfter(notice, grace time.Duration)
 	// Yield ends the whole process tree at once, and removes its files, since the disk of
 	// its node is full, where they take so many bytes. It returns at once. A supervisor
 	// that is older than this stops its worker, and leaves the files.

@@ -135,6 +135,15 @@ func (t *tasks) end(serial, code int, message string, sig unix.Signal) {
 	}
 }
 
+// hint sends a signal to the processes of a task that handle it.
+func (t *tasks) hint(serial int, sig unix.Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.serial == serial && t.runs && t.killed == 0 {
+		t.s.world.launcher.Hint(t.s.number, sig)
+	}
+}
+
 // Started implements launch.Observer: of tasks it is not told.
 func (t *tasks) Started(int) {}
 
@@ -291,6 +300,10 @@ func (t *tasks) await(serial int) (code int, err error) {
 		hard := time.AfterFunc(limit+t.s.spec.terms.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()
 		defer hard.Stop()
+		if r := &t.s.spec.Rank; r.Signal > 0 && r.Notice < limit {
+			notice := time.AfterFunc(limit-r.Notice, func() { t.hint(serial, unix.Signal(r.Signal)) })
+			defer notice.Stop()
+		}
 	}
 	e := <-t.events
 	status := e.status
@@ -323,28 +336,6 @@ func (t *tasks) await(serial int) (code int, err error) {
 		return 128 + int(status.Signal()), nil
 	}
 	return status.ExitStatus(), nil
-}
-
-const (
-	// soon is how early a command fails that may not have found what it needs.
-	soon = 30 * time.Second
-	// maxHints bounds how often the tasks of a worker are told what they did not find.
-	maxHints = 10
-)
-
-// explain says in a task's standard error what it has not found, as far as it is known.
-// Nothing of the task is alive.
-func (t *tasks) explain(id, code int, args []string) {
-	if t.hints == maxHints {
-		return
-	}
-	if _, err := t.s.streams[1].flush(); err != nil {
-		return // who records the result meets it, too
-	}
-	if why := t.s.whyFailed(args, t.wrote[1]); why != "" {
-		t.hints++
-		t.say(fmt.Sprintf("task %d ended with %d; %s", id, code, why))
-	}
 }
 
 // say writes a line of the supervisor's own to the task's standard error.

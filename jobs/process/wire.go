@@ -62,6 +62,7 @@ type message struct {
 	AckedErr int64         `json:"acked_stderr,omitempty"`
 	Stdin    int64         `json:"stdin,omitempty"`  // progress on a connection with input
 	Grace    time.Duration `json:"grace,omitempty"`  // stop
+	Notice   time.Duration `json:"notice,omitempty"` // stop: that the program gets by its signal before SIGTERM
 	Full     int64         `json:"full,omitempty"`   // stop, at once: bytes that the worker takes on a disk that is full
 	Waits    bool          `json:"waits,omitempty"`  // progress: output waits for room on the disk
 	Signal   int           `json:"signal,omitempty"` // signal
@@ -83,8 +84,8 @@ func (m *message) check() error {
 		return fmt.Errorf("%w: %d tasks of %d have ended", errMalformed, m.Ended, m.Added)
 	case m.Signal < 0 || m.Signal > maxSignal || m.Signal == 0 && m.Kind == kindSignal:
 		return fmt.Errorf("%w: signal %d", errMalformed, m.Signal)
-	case m.Grace < 0 || m.Grace > maxGrace:
-		return fmt.Errorf("%w: grace %v, at most %v", errMalformed, m.Grace, maxGrace)
+	case min(m.Grace, m.Notice) < 0 || max(m.Grace, m.Notice) > maxGrace:
+		return fmt.Errorf("%w: notice %v, grace %v, at most %v", errMalformed, m.Notice, m.Grace, maxGrace)
 	}
 	return checkRanges(m.Ranges)
 }

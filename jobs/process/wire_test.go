@@ -18,6 +18,7 @@ func samples() []message {
 		{Kind: kindHello, Version: protocol, Key: "K", Input: true},
 		{Kind: kindAck, Stdout: 1 << 40, Stderr: 3},
 		{Kind: kindStop, Grace: 5 * time.Second},
+		{Kind: kindStop, Notice: time.Minute, Grace: 5 * time.Second},
 		{Kind: kindSignal, Signal: 10},
 		{Kind: kindTasks, Added: 7, Ranges: []TaskRange{{7, 500}, {3, 1}}, Last: true},
 		{Kind: kindProgress, Stdout: 70_000},

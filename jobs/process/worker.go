@@ -319,9 +319,12 @@ func (w *worker) Signal(number int) {
 }
 
 // Stop implements Worker.
-func (w *worker) Stop(grace time.Duration) {
+func (w *worker) Stop(grace time.Duration) { w.StopAfter(0, grace) }
+
+// StopAfter implements Worker.
+func (w *worker) StopAfter(notice, grace time.Duration) {
 	w.mu.Lock()
-	w.outbox.stopWithin(grace)
+	w.outbox.stopAfter(notice, grace)
 	w.mu.Unlock()
 	w.poke()
 }
