@@ -1,14 +1,23 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"zorilla/internal/units"
 )
 
 // Notices says who is told of what happens to the job.
 type Notices struct {
+	// Signal says what the program hears before it is ended: SIG or SIG@TIME, see ParseSignal; "" = nothing.
+	Signal string `json:"signal,omitempty"`
+
 	// SignalOnChange is sent to each process of the job that handles it when the
 	// host file has changed: HUP, INT, USR1, USR2, URG or WINCH; "" = none.
 	SignalOnChange string `json:"signal_on_change,omitempty"`
@@ -66,6 +75,16 @@ func (s Status) Discreet() Status {
 
 // checkNotices returns what is wrong, as a user sees it.
 func (s *Spec) checkNotices() string {
+	number, notice, err := ParseSignal(s.Signal)
+	switch {
+	case s.Signal == "":
+	case err != nil:
+		return fmt.Sprintf("--signal %.40q: %v", s.Signal, err)
+	case s.Walltime > 0 && notice >= time.Duration(s.Walltime):
+		return fmt.Sprintf("--signal %s: %v before its time is over the program has not begun (-t %v): want less than that", SignalName(number), notice, s.Walltime)
+	case s.Array != nil && s.Walltime == 0:
+		return "--signal: a task that is interrupted begins anew elsewhere, and only its time can be told to be nearly over: want -t"
+	}
 	switch {
 	case len(s.OnEnd) > MaxOnEnd:
 		return fmt.Sprintf("--on-end: %d bytes, at most %d: put it into a script", len(s.OnEnd), MaxOnEnd)
@@ -80,6 +99,60 @@ func (s *Spec) checkNotices() string {
 		return "--signal-on-change: nothing changes for the copies of a job with --replicas"
 	}
 	return ""
+}
+
+// How long before its end a program may hear of it.
+const (
+	LeastNotice   = time.Second
+	MostNotice    = 24 * time.Hour
+	DefaultNotice = time.Minute
+)
+
+// ParseSignal reads SIG or SIG@TIME: the number of a signal that programs can handle, and how long before its end the
+// program gets it, LeastNotice to MostNotice, DefaultNotice if that is not named. SIG is a name, with or without "SIG", or a
+// number.
+func ParseSignal(text string) (number int, notice time.Duration, err error) {
+	sig, span, timed := strings.Cut(text, "@")
+	if number, err = strconv.Atoi(sig); err != nil {
+		number = int(unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(sig), "SIG")))
+	}
+	switch syscall.Signal(number) {
+	case syscall.SIGKILL, syscall.SIGSTOP:
+		return 0, 0, fmt.Errorf("no program can handle %s; want another, such as USR1", SignalName(number))
+	case 32, 33: // of the C library
+		number = 0
+	}
+	if number < 1 || number > maxSignal {
+		return 0, 0, errors.New("want a signal such as USR1, and how long before the end, as in USR1@60s")
+	}
+	if notice = DefaultNotice; timed {
+		if notice, err = units.ParseSpan(span); err != nil {
+			return 0, 0, err
+		}
+	}
+	if notice < LeastNotice || notice > MostNotice {
+		return 0, 0, fmt.Errorf("%v before the end, want %v to %v", notice, LeastNotice, MostNotice)
+	}
+	return number, notice, nil
+}
+
+const maxSignal = 64
+
+// SignalName is what a signal is called, without "SIG"; its number if it has no name.
+func SignalName(number int) string {
+	if name := unix.SignalName(syscall.Signal(number)); name != "" {
+		return strings.TrimPrefix(name, "SIG")
+	}
+	return strconv.Itoa(number)
+}
+
+// Notice is the signal that the program gets before it is ended, and how long before; 0 = none.
+func (n *Notices) Notice() (signal int, before time.Duration) {
+	if n.Signal == "" {
+		return 0, 0
+	}
+	signal, before, _ = ParseSignal(n.Signal) // Validate has done so before
+	return signal, before
 }
 
 // SignalNumber returns the signal of --signal-on-change, or 0.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -13,7 +14,7 @@ func (s *Service) Drain(now bool) {
 	s.loop.Call(func() {
 		s.core.Claims.Drain()
 		if now {
-			s.core.Part.EvictAll(time.Now(), wire.ReasonDraining)
+			s.core.Part.EvictAll(time.Now(), participant.WantEvict, wire.ReasonDraining)
 		}
 	})
 	s.loop.Notify()

@@ -120,9 +120,9 @@ type steppedWorker struct {
 
 func (w *steppedWorker) Done() <-chan struct{} { return w.done }
 
-func (w *steppedWorker) Stop(grace time.Duration) {
+func (w *steppedWorker) StopAfter(notice, grace time.Duration) {
 	w.log.Did("stop", w.name)
-	w.Worker.Stop(grace)
+	w.Worker.StopAfter(notice, grace)
 }
 
 // claimIn says what claim a worker's directory has.

@@ -203,7 +203,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.loop.Call(func() {
 		s.core.Claims.Closed = wire.ReasonLeaving
 		if s.cfg.Workers.NodeLimit < 0 || errors.Is(context.Cause(ctx), vicinity.ErrTwin) {
-			s.core.Part.EvictAll(time.Now(), wire.ReasonLeaving)
+			s.core.Part.EvictAll(time.Now(), participant.WantEvict|participant.WantNow, wire.ReasonLeaving)
 		}
 		s.core.Leave(time.Now(), s.away())
 	})

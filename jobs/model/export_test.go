@@ -7,6 +7,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
+	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/primary"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -35,7 +36,7 @@ func (m *Model) Limit(now time.Time, l jobs.Limits) Actions {
 func (m *Model) Drain(now time.Time, evict bool) Actions {
 	m.core.Claims.Drain()
 	if evict {
-		m.core.Part.EvictAll(now, wire.ReasonDraining)
+		m.core.Part.EvictAll(now, participant.WantEvict, wire.ReasonDraining)
 	}
 	return m.Tick(now)
 }

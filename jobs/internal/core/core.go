@@ -345,6 +345,9 @@ func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
 		if m.Stop {
 			what = participant.WantStop
 		}
+		if m.Stop && !m.Notice {
+			what |= participant.WantNow
+		}
 		w.Want(now, what, m.Ranks)
 	}
 }

@@ -110,8 +110,9 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 			return p, err
 		}
 	}
+	p.Rank.Signal, p.Rank.Notice = spec.Notice()
 	if spec.MPI {
-		p.Rank = process.Rank{Grace: participant.GangGrace, Cores: c.Cores}
+		p.Rank.Grace, p.Rank.Cores = participant.GangGrace, c.Cores
 		p.NodeLimit = heartbeat.Silence // without its node the gang is lost
 		p.PMI = &pmi.Place{Rank: b.rank, Size: b.start.Size, Nodes: numbers(&b.start), Name: b.gangName()}
 	}

@@ -44,10 +44,11 @@ type (
 		Worker WorkerID
 		Claim  ClaimRecord
 	}
-	// DoEnd ends a worker's process.
+	// DoEnd ends a worker's process: SIGTERM when its program has had notice, SIGKILL after the grace.
 	DoEnd struct {
 		Worker WorkerID
-		Note   bool // that its origin wants that
+		Note   bool          // that its origin wants that
+		Notice time.Duration // by its signal; 0 = none
 		Grace  time.Duration
 	}
 	// DoTry finds out whether workers can be started here: Tried. The worker is

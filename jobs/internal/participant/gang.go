@@ -23,9 +23,9 @@ func (p *Participant) GangLost(now time.Time, id wire.Gang, why string, failed b
 		switch _, replica := w.Spec.RankOf(k.Rank); {
 		case replica != id.Replica || k.start == nil || k.start.Epoch != id.Epoch:
 		case failed:
-			w.Want(now, WantStop, []jobs.RankAttempt{k.RankAttempt})
+			w.Want(now, WantStop|WantNow, []jobs.RankAttempt{k.RankAttempt})
 		default:
-			k.evict(now, why)
+			k.evict(now, WantEvict|WantNow, why)
 		}
 	}
 }

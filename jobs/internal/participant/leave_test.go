@@ -26,7 +26,7 @@ func TestWorkersOfANodeThatLeaves(t *testing.T) {
 		h.p.Laid(h.now, lays[0].Worker, nil, h.now)
 		h.p.Laid(h.now, lays[1].Worker, errors.New("no room"), h.now) // is being looked into
 		if evict {
-			h.p.EvictAll(h.now, wire.ReasonLeaving)
+			h.p.EvictAll(h.now, WantEvict, wire.ReasonLeaving)
 		}
 		h.p.Leave(h.now, time.Minute)
 		h.p.Laid(h.now, lays[2].Worker, errors.New("cancelled"), h.now)
@@ -48,7 +48,7 @@ func TestWorkersOfANodeThatLeaves(t *testing.T) {
 func TestUnclaimedWorkersAreNotLeft(t *testing.T) {
 	h := newHand(t, 1)
 	h.ready(1)
-	h.p.EvictAll(h.now, wire.ReasonDraining)
+	h.p.EvictAll(h.now, WantEvict, wire.ReasonDraining)
 	h.p.Parked(h.now, take[DoPark](h)[0].Worker, errors.New("disk full"))
 	h.p.Leave(h.now, time.Minute)
 	if k := h.p.Works[h.job].Workers[0]; k.Detached || k.Lasts() {

@@ -55,6 +55,8 @@ const (
 	// and without its origin, if the owner says nothing else.
 	NodeLimit   = time.Hour
 	OrphanLimit = time.Hour
+	// MaxNotice is how long the programs of a node that its owner wants back hear of that before, at most.
+	MaxNotice = 10 * time.Minute
 	// maxAgain is how often a worker that could not be started is tried at the
 	// same node, if a trial there works.
 	maxAgain = 2
@@ -205,7 +207,7 @@ func (w *Work) schedule(now time.Time) {
 // them.
 func (w *Work) Want(now time.Time, what Wish, ranks []jobs.RankAttempt) {
 	for _, k := range slices.Clone(w.Workers) {
-		if k.wanted(what|WantDone) || len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
+		if k.wants&what == what || k.wanted(WantDone) || len(ranks) > 0 && !slices.Contains(ranks, k.RankAttempt) {
 			continue
 		}
 		k.wants |= what
@@ -228,21 +230,23 @@ func (p *Participant) Started(now time.Time, start *wire.Start) {
 	}
 }
 
-// evict ends a worker that this node does not want any more.
-func (k *Worker) evict(now time.Time, why string) {
-	if k.wanted(WantEvict) {
+// evict ends a worker that this node does not want any more, how: WantEvict, or WantEvict|WantNow.
+func (k *Worker) evict(now time.Time, how Wish, why string) {
+	if k.wants&how == how {
 		return
 	}
-	k.wants |= WantEvict
-	k.why = why
+	if !k.wanted(WantEvict) {
+		k.why = why
+	}
+	k.wants |= how
 	k.advance(now)
 }
 
-// EvictAll ends all workers that are here now.
-func (p *Participant) EvictAll(now time.Time, why string) {
+// EvictAll ends all workers that are here now, how: WantEvict, or WantEvict|WantNow.
+func (p *Participant) EvictAll(now time.Time, how Wish, why string) {
 	for _, w := range p.All() {
 		for _, k := range slices.Clone(w.Workers) {
-			k.evict(now, why)
+			k.evict(now, how, why)
 		}
 	}
 }
@@ -323,24 +327,37 @@ func (w *Work) gpus() (numbers []int) {
 func (k *Worker) steer(now time.Time) {
 	p, w := k.work.part, k.work
 	id := k.id()
-	for _, one := range []Wish{WantStop, WantDrop, WantEvict} {
+	for _, one := range []Wish{WantStop, WantDrop, WantEvict, WantNow} {
 		if !k.wanted(one) || k.obeyed&one != 0 {
 			continue
 		}
-		k.obeyed |= one
+		k.obeyed |= one | k.wants&WantNow
 		switch one {
 		case WantDrop:
 			k.lost = "not wanted any more"
 		case WantEvict:
 			k.lost = k.why
 		}
-		p.Do(DoEnd{id, one == WantStop, w.grace()})
+		p.Do(DoEnd{id, one == WantStop, k.notice(), w.grace()})
 		w.tell(now)
 	}
 	if p.Leaving > 0 && k.lost == "" && !k.Detached {
 		k.Detached = true
 		w.tell(now)
 	}
+}
+
+// notice is how long the program of a worker that is to be ended hears of that before. Tasks of arrays begin anew
+// elsewhere, whatever they do meanwhile.
+func (k *Worker) notice() time.Duration {
+	_, notice := k.work.Spec.Notice()
+	switch {
+	case k.wanted(WantDrop|WantNow) || k.work.Spec.Array != nil:
+		return 0
+	case k.wanted(WantEvict):
+		return min(notice, MaxNotice)
+	}
+	return notice
 }
 
 // grace is between SIGTERM and SIGKILL for workers of this job.

@@ -205,7 +205,7 @@ func TestAnswersAreObeyed(t *testing.T) {
 		{RankAttempt: jobs.RankAttempt{Rank: 3, Attempt: 1}, Drop: true},
 	}})
 	ends := take[DoEnd](h)
-	if want := []DoEnd{{h.id(1), false, StopGrace}, {h.id(0), true, StopGrace}}; !slices.Equal(ends, want) {
+	if want := []DoEnd{{h.id(1), false, 0, StopGrace}, {h.id(0), true, 0, StopGrace}}; !slices.Equal(ends, want) {
 		t.Fatalf("ended %v, want %v", ends, want)
 	}
 	if gone := take[DoRemove](h); len(gone) != 1 || gone[0].Worker != h.id(3) {
@@ -351,7 +351,7 @@ func TestEvictionGoesFirst(t *testing.T) {
 	}
 	h.p.Claimed(h.now, h.id(0), nil, h.now)
 	h.p.Started(h.now, &wire.Start{Job: h.job, Size: 8, Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}})
-	h.p.EvictAll(h.now, wire.ReasonDraining)
+	h.p.EvictAll(h.now, WantEvict, wire.ReasonDraining)
 	h.p.Laid(h.now, h.id(0), nil, h.now)
 	if len(take[DoRun](h)) != 0 || len(take[DoPark](h)) != 1 {
 		t.Error("it runs")
@@ -364,7 +364,7 @@ func TestEvictedWorkersSayWhy(t *testing.T) {
 	h.ready(2)
 	h.start(0)
 	h.report(&wire.Ack{})
-	h.p.EvictAll(h.now, wire.ReasonDraining)
+	h.p.EvictAll(h.now, WantEvict, wire.ReasonDraining)
 	h.p.Exited(h.now, h.id(0), work.Exit{Code: 143, Cause: work.Stopped}, false, h.now)
 	h.p.Parked(h.now, take[DoPark](h)[0].Worker, nil)
 	h.used(0)

@@ -67,7 +67,7 @@ func (p *Participant) Unheard(now time.Time, job jobs.ID) {
 		case silent > p.Orphan:
 			w.Want(now, WantDrop, []jobs.RankAttempt{k.RankAttempt})
 		case silent > wire.PartLease && k.start == nil && k.State != jobs.WorkerLost:
-			k.evict(now, reasonSilent)
+			k.evict(now, WantEvict, reasonSilent)
 		}
 	}
 	w.schedule(now)
@@ -101,7 +101,7 @@ func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, a
 // obey does what the origin's answer says of workers.
 func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
 	p := w.part
-	var drop, stop, done []jobs.RankAttempt
+	var drop, stop, end, done []jobs.RankAttempt
 	for _, a := range ack.Workers {
 		i := slices.IndexFunc(rep.Workers, func(r wire.WorkerReport) bool { return r.RankAttempt == a.RankAttempt })
 		if k := w.find(a.RankAttempt); k != nil && i >= 0 {
@@ -112,14 +112,16 @@ func (w *Work) obey(now time.Time, rep *wire.Report, ack *wire.Ack) {
 			done = append(done, a.RankAttempt)
 		case a.Drop:
 			drop = append(drop, a.RankAttempt)
-		case a.Stop:
+		case a.Stop && a.Notice:
 			stop = append(stop, a.RankAttempt)
+		case a.Stop:
+			end = append(end, a.RankAttempt)
 		}
 	}
 	for _, o := range []struct {
 		what  Wish
 		ranks []jobs.RankAttempt
-	}{{WantDone, done}, {WantDrop, drop}, {WantStop, stop}} {
+	}{{WantDone, done}, {WantDrop, drop}, {WantStop, stop}, {WantStop | WantNow, end}} {
 		if len(o.ranks) > 0 {
 			w.Want(now, o.what, o.ranks)
 		}

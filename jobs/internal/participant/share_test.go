@@ -54,7 +54,7 @@ func TestWhoSharesADirectory(t *testing.T) {
 		t.Errorf("adopted, it claims %+v", got)
 	}
 	// Who did not begin, and will not, has none.
-	h.p.EvictAll(h.now, "its owner wants it")
+	h.p.EvictAll(h.now, WantEvict, "its owner wants it")
 	for _, e := range take[DoPark](h) {
 		if e.Claim.Shared() != "" {
 			t.Errorf("parked with %q", e.Claim.Shared())

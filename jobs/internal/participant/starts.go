@@ -93,7 +93,7 @@ func (k *Worker) giveBack(now time.Time, why string) {
 	switch {
 	case k.State == jobs.WorkerLost || adopted:
 	case k.Phase == PhaseWaiting || k.Phase == PhaseReady:
-		k.evict(now, why)
+		k.evict(now, WantEvict, why)
 	case k.Phase == PhaseClaiming || k.Phase == PhaseLaying || k.Phase == PhaseStarting || k.Phase == PhaseTrying:
 		k.wants |= WantEvict
 		k.why = why

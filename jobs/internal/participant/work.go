@@ -110,6 +110,7 @@ const (
 	WantDrop                   // the origin does not want it any more
 	WantEvict                  // this node does not want it any more
 	WantDone                   // nothing: all of it is safe at the origin
+	WantNow                    // its process ends without notice
 )
 
 // Phase is what is done for a worker. Each but waiting, ready, running and over is

@@ -80,3 +80,43 @@ func TestCancelOutlivesTheOrigin(t *testing.T) {
 	c.exits(1, wiretest.RA(0, 1), 143, work.Stopped)
 	c.state(jobs.Cancelled, jobs.CodeCancelled)
 }
+
+// Programs hear of their end before when what they make until then may be wanted: not in a job that fails.
+func TestWhoHearsOfTheEnd(t *testing.T) {
+	rigid := func() *talk { return running(t, jobs.Spec{Min: 4, Max: 4}) }
+	cancel := func(c *talk) []DoRelease {
+		c.p.Cancel(c.now, "cancelled by a user", false)
+		return only[DoRelease](c)
+	}
+	fail := func(c *talk) []DoRelease { return releases(c.exits(1, wiretest.RA(1, 1), 3, work.Exited)) }
+	for name, s := range map[string]struct {
+		c      *talk
+		events func(c *talk) []DoRelease
+		node   int
+		last   jobs.RankAttempt
+		hears  bool
+	}{
+		"cancelled":        {rigid(), cancel, 2, wiretest.RA(3, 1), true},
+		"fails":            {rigid(), fail, 2, wiretest.RA(3, 1), false},
+		"cancelled, fails": {rigid(), func(c *talk) []DoRelease { return append(cancel(c), fail(c)...) }, 2, wiretest.RA(3, 1), true},
+		"released": {crowd(t, 1, 3, 3), func(c *talk) []DoRelease {
+			if _, err := c.wants(2); err != nil {
+				t.Fatal(err)
+			}
+			return only[DoRelease](c)
+		}, 3, wiretest.RA(2, 1), true},
+	} {
+		told := s.events(s.c)
+		if len(told) == 0 {
+			t.Errorf("%s: nobody is told", name)
+		}
+		for _, r := range told {
+			if !r.Release.Stop || r.Release.Notice != s.hears {
+				t.Errorf("%s: told %+v", name, r.Release)
+			}
+		}
+		if a := s.c.report(s.node, jobs.WorkerRunning, 0, s.last).Workers[0]; !a.Stop || a.Notice != s.hears {
+			t.Errorf("%s: answered with %+v", name, a)
+		}
+	}
+}

@@ -37,10 +37,12 @@ func (l *ledger) Warn(now time.Time, text string) {
 // Do leaves an effect to be done.
 func (l *ledger) Do(e Effect) { l.Out.Effects = append(l.Out.Effects, e) }
 
-// release lets nodes go, or stops ranks of theirs.
-func (l *ledger) release(ranks map[vicinity.ID][]jobs.RankAttempt, stop bool) {
+// release lets ranks go, how.
+func (l *ledger) release(ranks map[vicinity.ID][]jobs.RankAttempt, how wire.Release) {
+	how.Job = l.Rec.ID
 	for _, id := range slices.Sorted(maps.Keys(ranks)) {
-		l.Do(DoRelease{To: id, Release: wire.Release{Job: l.Rec.ID, Ranks: ranks[id], Stop: stop}})
+		how.Ranks = ranks[id]
+		l.Do(DoRelease{To: id, Release: how})
 	}
 }
 

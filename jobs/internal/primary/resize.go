@@ -73,8 +73,8 @@ func (p *Primary) Resize(now time.Time, from vicinity.ID, m *wire.Resize) (jobs.
 	}
 	p.emit(record.Event{Kind: record.Resized, At: now, Sizing: record.Sizing{Size: want}, Ranks: ranks,
 		Reason: fmt.Sprintf("it was given back when %d workers were asked for", want)})
-	p.release(running, true)
-	p.release(idle, false)
+	p.release(running, wire.Release{Stop: true, Notice: true})
+	p.release(idle, wire.Release{})
 	p.Search.Again(now)
 	p.Tick(now)
 	return p.size(), nil
@@ -188,7 +188,7 @@ func (p *Primary) move(now time.Time, list []jobs.Move) (jobs.Size, error) {
 			p.Version++
 		}
 	}
-	p.release(leave, true)
+	p.release(leave, wire.Release{Stop: true, Notice: true})
 	p.Tick(now)
 	size := p.size()
 	size.Moving = len(list)

@@ -54,8 +54,8 @@ func (p *lifecycle) stopOthers() {
 			idle[k.Node] = append(idle[k.Node], jobs.RankAttempt{Rank: i, Attempt: k.Attempt})
 		}
 	}
-	p.release(running, true)
-	p.release(idle, false)
+	p.release(running, wire.Release{Stop: true, Notice: p.Rec.Cancelled != ""}) // a job that fails makes nothing that is wanted
+	p.release(idle, wire.Release{})
 	p.giveOffersBack()
 }
 
@@ -71,7 +71,7 @@ func (p *lifecycle) stopSpare(winner int) {
 			stop[k.Node] = append(stop[k.Node], jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
 		}
 	})
-	p.release(stop, true)
+	p.release(stop, wire.Release{Stop: true})
 }
 
 // retry gives ranks another attempt.
@@ -97,7 +97,7 @@ func (p *lifecycle) regroup(now time.Time, kind record.Kind, ranks []jobs.RankAt
 	slices.Sort(names)
 	p.keepers.outdate(&p.ledger, now, all, false)
 	p.emit(record.Event{Kind: kind, At: now, Ranks: all, Reason: fmt.Sprintf("%s: all of group %s", why, strings.Join(slices.Compact(names), ", "))})
-	p.release(stop, false)
+	p.release(stop, wire.Release{})
 	p.Search.Again(now)
 }
 

@@ -144,6 +144,18 @@ func checkpointMessages() map[string]golden.Message {
 	}
 }
 
+// noticeMessages are those over HTTP/2 that tell of a signal before the end.
+func noticeMessages() map[string]golden.Message {
+	ranks := []jobs.RankAttempt{{Rank: 3, Attempt: 2}}
+	spec := jobs.Spec{Args: []string{"./prog"}, Min: 1, Max: 4, Slots: 1, Walltime: codec.Duration(time.Hour), Notices: jobs.Notices{Signal: "USR1@90s"}}
+	return map[string]golden.Message{
+		"grant-notice":   peerMessage(wire.Grant{Job: wiretest.Job, Addrs: []string{"10.0.0.7:5444"}, Key: 1 << 40, Ranks: ranks, Spec: spec, Stamp: 0x1234}),
+		"release-notice": peerMessage(wire.Release{Job: wiretest.Job, Ranks: ranks, Stop: true, Notice: true}),
+		"ack-notice": {Bytes: codec.MustMarshal(wire.Ack{Known: true, State: jobs.Running, Workers: []wire.WorkerAck{{RankAttempt: ranks[0], Stop: true, Notice: true}}}),
+			Decode: func(b []byte) (any, error) { var a wire.Ack; return &a, codec.Unmarshal(b, &a) }},
+	}
+}
+
 // goldenGroups uses most of what groups and links can say.
 func goldenGroups() jobs.Spec {
 	return jobs.Spec{Args: []string{"./prog"}, Min: 4, Max: 4, Slots: 1, Topology: groups.Topology{
@@ -164,5 +176,6 @@ func TestGoldenMessages(t *testing.T) {
 	golden.Messages(t, "packets", signedMessages(t))
 	peers := peerMessages()
 	maps.Copy(peers, checkpointMessages())
+	maps.Copy(peers, noticeMessages())
 	golden.Messages(t, "peer", peers)
 }

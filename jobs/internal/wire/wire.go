@@ -61,6 +61,8 @@ type (
 		// Stop ends the processes of named ranks, but how they end is still to
 		// be reported.
 		Stop bool `json:"stop,omitempty"`
+		// Notice, with Stop: the programs hear of it before, if the job wants that (jobs.Notices.Signal).
+		Notice bool `json:"notice,omitempty"`
 	}
 
 	// Report is all that a participant has to tell: the state of each of its
@@ -123,9 +125,10 @@ type (
 		// Bytes beyond these that it has, and need not be sent again.
 		AheadOut   int64           `json:"ahead_out,omitempty"`
 		AheadErr   int64           `json:"ahead_err,omitempty"`
-		Drop       bool            `json:"drop,omitempty"` // superseded or not wanted any more: stop it, forget it
-		Done       bool            `json:"done,omitempty"` // all of it is safe at the origin: forget it
-		Stop       bool            `json:"stop,omitempty"` // end its process, and report how it ended
+		Drop       bool            `json:"drop,omitempty"`   // superseded or not wanted any more: stop it, forget it
+		Done       bool            `json:"done,omitempty"`   // all of it is safe at the origin: forget it
+		Stop       bool            `json:"stop,omitempty"`   // end its process, and report how it ended
+		Notice     bool            `json:"notice,omitempty"` // with Stop, as in Release
 		Tasks      *WorkerTasksAck `json:"tasks,omitempty"`
 		Checkpoint *CheckpointAck  `json:"checkpoint,omitempty"`
 	}
