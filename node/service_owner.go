@@ -46,7 +46,7 @@ func (s *ownerService) Drain(_ context.Context, d api.Drain) (jobs.Drained, erro
 	if d.Undo {
 		s.jobs.Undrain()
 	} else {
-		s.jobs.Drain(d.Now)
+		s.jobs.Drain(d.Now, d.Discard)
 	}
 	return s.jobs.Drained(), nil
 }

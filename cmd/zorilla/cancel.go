@@ -32,11 +32,12 @@ func cancelCommand(con *console) *cli.Command {
 		Usage:     "end jobs",
 		UsageText: "zorilla cancel [options] JOB...",
 		Description: `
-Programs get SIGTERM, and SIGKILL 5 s later. What they print meanwhile is kept, and so are
-the output files (-o), as at the walltime: cancel waits up to 15 s for that. With --discard
-jobs end at once, without what has not come from their workers yet. A job that has ended
-already is no error. --name and --all are about jobs that were submitted at this node, and
-print the IDs of those that they ended.
+Programs get SIGTERM, and SIGKILL 5 s later; before that their --signal, and the time that
+comes with it. What they print meanwhile is kept, and so are the output files (-o), as at
+the walltime: cancel waits for that, up to 15 s longer than programs have notice. With
+--discard jobs end at once, without what has not come from their workers yet. A job that has
+ended already is no error. --name and --all are about jobs that were submitted at this node,
+and print the IDs of those that they ended.
 
 zorilla cancel last && zorilla get last
 zorilla cancel --name train       # all that were submitted with -J train`,
@@ -61,7 +62,7 @@ zorilla cancel --name train       # all that were submitted with -J train`,
 	})
 }
 
-// jobsEndWithin is how long cancel waits for jobs to end: their programs have 5 s.
+// jobsEndWithin is how long cancel waits for jobs to end: their programs have 5 s, after their notice.
 const jobsEndWithin = 15 * time.Second
 
 // ender ends jobs.
@@ -82,21 +83,31 @@ func (e *ender) end(client *api.Client, ctx context.Context, job string) error {
 
 // await waits until the jobs have ended, but not for ever.
 func (e *ender) await(client *api.Client, ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, jobsEndWithin)
-	defer cancel()
+	began := time.Now()
 	for _, job := range e.jobs {
-		var since uint64
-		for {
-			st, version, err := client.Await(ctx, job, since)
-			if errors.Is(err, api.ErrNotFound) || err == nil && st.State.Final() {
-				break
-			}
-			if err != nil {
-				e.con.say("job %s has not ended yet: 'zorilla wait %s' waits for it, 'zorilla cancel --discard %s' ends it at once", job, job, job)
-				break
-			}
-			since = version
+		e.awaitOne(client, ctx, job, began)
+	}
+}
+
+func (e *ender) awaitOne(client *api.Client, ctx context.Context, job string, began time.Time) {
+	within, since := jobsEndWithin, uint64(0)
+	for {
+		ctx, cancel := context.WithDeadline(ctx, began.Add(within))
+		st, version, err := client.Await(ctx, job, since)
+		cancel()
+		switch {
+		case errors.Is(err, api.ErrNotFound) || err == nil && st.State.Final():
+			return
+		case err != nil:
+			e.con.say("job %s has not ended yet: 'zorilla wait %s' waits for it, 'zorilla cancel --discard %s' ends it at once", job, job, job)
+			return
 		}
+		if text := noticeText(&st); since == 0 && text != "" {
+			_, notice := st.Spec.Notice()
+			within += notice
+			e.con.say("job %s%s: 'zorilla cancel --discard %s' ends it at once", job, text, job)
+		}
+		since = version
 	}
 }
 
@@ -154,8 +165,8 @@ func resizeCommand(con *console) *cli.Command {
 		UsageText: "zorilla resize [options] JOB [N]\n   zorilla resize [options] [N]     inside a job",
 		Description: `
 N is MIN to MAX. More are looked for as at the start. If there are to be fewer, the
-highest ranks go, or those that --release names: SIGTERM, after 5 s SIGKILL. They are no
-failure, and their output and files are kept. Without N a rank that --release names goes
+highest ranks go, or those that --release names: their --signal, SIGTERM, after 5 s SIGKILL.
+They are no failure, and their output and files are kept. Without N a rank that --release names goes
 and no other comes; with neither it prints how many there are. The latest request counts.
 
 zorilla resize last 4

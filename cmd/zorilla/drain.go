@@ -20,8 +20,10 @@ func drainCommand(con *console) *cli.Command {
 		Description: `
 Workers that the node has go on to their end, unless --now is given: then they
 are ended, malleable jobs get them replaced elsewhere, and rigid ones fail or
-are retried. It lasts until --undo, or until the node is started again. Jobs
-that were submitted here go on elsewhere as long as the node runs.
+are retried. Programs get SIGTERM, and SIGKILL 5 s later; those that want notice
+of their end (--signal of their jobs) have it for up to 10 minutes before, or
+not, with --discard. It lasts until --undo, or until the node is started again.
+Jobs that were submitted here go on elsewhere as long as the node runs.
 
 zorilla drain             # before work on the machine
 zorilla drain --exit      # stop the node when the last worker has finished
@@ -29,13 +31,17 @@ zorilla drain --now       # the machine is needed at once
 zorilla drain --undo`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "end the workers instead of letting them finish"},
+			&cli.BoolFlag{Name: "discard", Usage: "with --now: programs have no notice of their end, also those that have some now"},
 			&cli.BoolFlag{Name: "exit", Usage: "stop the node when no worker is left, and wait for that"},
 			&cli.BoolFlag{Name: "undo", Usage: "take work again"},
 			jsonFlag(),
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error {
-			d := api.Drain{Now: c.Bool("now"), Exit: c.Bool("exit"), Undo: c.Bool("undo")}
-			if d.Check() != nil {
+			d := api.Drain{Now: c.Bool("now"), Discard: c.Bool("discard"), Exit: c.Bool("exit"), Undo: c.Bool("undo")}
+			switch {
+			case d.Discard && !d.Now:
+				return usage(c, "--discard is about workers that are ended: want --now with it")
+			case d.Check() != nil:
 				return usage(c, "--undo goes with neither --now nor --exit")
 			}
 			told, err := client.Drain(c.Context, d)

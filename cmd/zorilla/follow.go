@@ -213,7 +213,7 @@ func (f *follower) signal(sig os.Signal) error {
 		return exitCode(jobs.CodeCancelled)
 	case time.Since(f.interrupted) < cancelWindow:
 		f.cancelling = true
-		f.con.say("cancelling job %s", f.id.Short())
+		f.con.say("cancelling job %s%s", f.id.Short(), noticeText(&f.status))
 		go func() {
 			// If it fails, the status tells no end, and Ctrl-C still works.
 			ctx := context.Background()

@@ -69,6 +69,8 @@ func jobFlags() []cli.Flag {
 			Usage: "count a node that has been silent for `TIME`, 2s to 1h, as lost, with its ranks"},
 		&cli.BoolFlag{Name: "checkpoint-far", Usage: "one of the nodes that keep a rank's checkpoint is in another cluster than the rank"},
 		&cli.StringFlag{Name: "launcher", Usage: "rank 0 alone runs the command, in which `WHAT` finds the other ranks' hosts: mpirun, mpiexec or parallel"},
+		&cli.StringFlag{Name: "signal",
+			Usage: "send `SIG[@TIME]`, such as USR1@60s, to processes that handle it so long before -t, cancel or drain ends them"},
 		&cli.StringFlag{Name: "signal-on-change",
 			Usage: "send `SIG` to processes that handle it when the host file has changed: HUP, INT, USR1, USR2, URG or WINCH"},
 		&cli.StringFlag{Name: "on-end",
@@ -107,7 +109,8 @@ func requestOf(c *cli.Context, args []string, stdin io.Reader) (r *request, err 
 		Access:  jobs.Access{Net: c.String("net"), MPI: c.Bool("mpi"), ShareWork: c.Bool("share-work")},
 		Placing: jobs.Placing{OnePerNode: c.Bool("one-per-node")},
 		GPUs:    c.Int("gpus"), Where: c.String("where"), Replicas: c.Int("replicas"),
-		Notices: jobs.Notices{SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG"), OnEnd: c.String("on-end")},
+		Notices: jobs.Notices{Signal: c.String("signal"), OnEnd: c.String("on-end"),
+			SignalOnChange: strings.TrimPrefix(strings.ToUpper(c.String("signal-on-change")), "SIG")},
 		Search:  jobs.Search{Mode: c.String("search"), Radius: c.Int("radius"), Factor: c.Float64("flood-factor")},
 		Failing: jobs.Failing{Retries: c.Int("retries"), MaxFails: c.Int("max-fails"), CheckpointFar: c.Bool("checkpoint-far")},
 	}}

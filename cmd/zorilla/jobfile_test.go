@@ -158,7 +158,7 @@ func choices() map[string][]string {
 		"max-rtt": {"5ms"}, "one-per-node": {"true"},
 		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
 		"lost-after": {"2s"}, "checkpoint-far": {"true"},
-		"launcher": {"mpirun"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
+		"launcher": {"mpirun"}, "signal": {"USR1", "sigterm@5s", "10@1m"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
 		"flood-wait": {"2s"}, "flood-factor": {"1.5", "2"}, "give-up": {"never", "1h"}, "stdin": {"none"}, "a": {"1-9:2,12%3"}, "each-line": {"lines"},
 	}
 }

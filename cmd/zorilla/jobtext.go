@@ -17,6 +17,14 @@ func endLine(st jobs.Status) string {
 	return line
 }
 
+// noticeText says that the programs of a job which is being cancelled have time, if they have.
+func noticeText(st *jobs.Status) string {
+	if _, notice := st.Spec.Notice(); notice > 0 && st.Spec.Array == nil {
+		return fmt.Sprintf(": its programs have up to %v from now (--signal)", notice)
+	}
+	return ""
+}
+
 // running reports how many workers run.
 func running(st jobs.Status) int {
 	n := 0

@@ -224,6 +224,9 @@ func wish(spec jobs.Spec) string {
 	if spec.Walltime > 0 {
 		s += ", for at most " + spec.Walltime.String()
 	}
+	if sig, notice := spec.Notice(); sig > 0 {
+		s += fmt.Sprintf(", with %s %v before the end", jobs.SignalName(sig), notice)
+	}
 	if spec.LostAfter > 0 {
 		s += ", without nodes that are silent for " + spec.LostAfter.String()
 	}

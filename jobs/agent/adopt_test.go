@@ -306,7 +306,7 @@ func TestWorkerThatWasGivenUpDoesNotComeBack(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		g.node(0).crash()
-		n.service.Drain(true)
+		n.service.Drain(true, false)
 		time.Sleep(time.Second)
 		if busy := n.service.Busy(); busy != 0 {
 			t.Errorf("%d slots are busy", busy)

@@ -9,12 +9,16 @@ import (
 )
 
 // Drain makes the node take no new workers. Those that it has go on; with now
-// they are ended, and their origins told at once that they are lost here.
-func (s *Service) Drain(now bool) {
+// they are ended, and lost here; with discard, too, their programs have no notice of that.
+func (s *Service) Drain(now, discard bool) {
+	how := participant.WantEvict
+	if discard {
+		how |= participant.WantNow
+	}
 	s.loop.Call(func() {
 		s.core.Claims.Drain()
 		if now {
-			s.core.Part.EvictAll(time.Now(), participant.WantEvict, wire.ReasonDraining)
+			s.core.Part.EvictAll(time.Now(), how, wire.ReasonDraining)
 		}
 	})
 	s.loop.Notify()

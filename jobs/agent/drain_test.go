@@ -16,7 +16,7 @@ func TestDrain(t *testing.T) {
 		})
 		victim := g.nodes[st.Workers[3].Node]
 		time.Sleep(time.Second)
-		victim.service.Drain(false)
+		victim.service.Drain(false, false)
 		if d := victim.service.Drained(); d != (jobs.Drained{Draining: true, Workers: 2}) {
 			t.Errorf("got %+v", d)
 		}
@@ -31,7 +31,7 @@ func TestDrain(t *testing.T) {
 		if d := victim.service.Drained(); d != (jobs.Drained{Workers: 2}) {
 			t.Errorf("got %+v", d)
 		}
-		victim.service.Drain(true)
+		victim.service.Drain(true, false)
 		st = g.await(0, id, time.Minute, func(st jobs.Status) bool {
 			return st.Workers[3].State == jobs.WorkerRunning && st.Workers[3].Attempt == 2 && st.Workers[2].State == jobs.WorkerRunning
 		})
@@ -54,7 +54,7 @@ func TestDrainNowUnderARigidJob(t *testing.T) {
 		id := g.submit(0, jobs.Spec{Args: []string{"sleep", "1000"}, Min: 4, Max: 4})
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Running })
 		time.Sleep(time.Second)
-		g.node(1).service.Drain(true)
+		g.node(1).service.Drain(true, false)
 		if st := g.await(0, id, 10*time.Second, final); st.State != jobs.NodeFail || !strings.Contains(st.Reason, "draining") {
 			t.Errorf("the job is %s: %s", st.State, st.Reason)
 		}
@@ -63,7 +63,7 @@ func TestDrainNowUnderARigidJob(t *testing.T) {
 
 func TestOffersOfADrainingNodeAreVoid(t *testing.T) {
 	bubble(t, 2, 2, func(t *testing.T, g *grid) {
-		g.node(1).service.Drain(false)
+		g.node(1).service.Drain(false, false)
 		id := g.submit(0, jobs.Spec{Args: []string{"echo"}, Min: 4, Max: 4})
 		time.Sleep(10 * time.Second)
 		e, err := g.node(0).service.Explain(id)

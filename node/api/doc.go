@@ -29,7 +29,7 @@
 //	GET  /v1/blobs/{hash}?job=J             bytes
 //	GET  /v1/files/{hash}                   {"path", "stamp"}
 //	PUT  /v1/blobs/{hash}                   bytes
-//	POST /v1/drain                          {"now", "exit", "undo"} -> Drained
+//	POST /v1/drain                          {"now", "discard", "exit", "undo"} -> Drained
 //	GET  /v1/owner                          Limits
 //	POST /v1/owner                          {"changes"} -> Limits
 //	GET  /v1/cache                          Cache

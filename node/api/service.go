@@ -218,15 +218,20 @@ type Room struct {
 
 // Drain says how a node is to become empty.
 type Drain struct {
-	Now  bool `json:"now,omitempty"`  // end its workers, instead of letting them finish
-	Exit bool `json:"exit,omitempty"` // then stop the node
-	Undo bool `json:"undo,omitempty"` // take workers again
+	Now bool `json:"now,omitempty"` // end its workers, instead of letting them finish
+	// Discard, with Now: programs have no notice of their end (jobs.Notices.Signal).
+	Discard bool `json:"discard,omitempty"`
+	Exit    bool `json:"exit,omitempty"` // then stop the node
+	Undo    bool `json:"undo,omitempty"` // take workers again
 }
 
 // Check returns an error that wraps ErrInvalid if d asks for the impossible.
 func (d Drain) Check() error {
-	if d.Undo && (d.Now || d.Exit) {
+	switch {
+	case d.Undo && (d.Now || d.Exit):
 		return fmt.Errorf("%w: undo goes with neither now nor exit", ErrInvalid)
+	case d.Discard && !d.Now:
+		return fmt.Errorf("%w: discard is about workers that are ended: want now with it", ErrInvalid)
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ var ends = []test{
 	{"gives its children the grace", testChildrenStop},
 	{"passes signals on to who handles them", testSignal},
 	{"is not ended by a signal", testSignalIgnored},
+	{"stops after a notice", testNotice},
+	{"stops when its notice is over", testNoticeOver},
 }
 
 func testCode(s *suite) {
@@ -233,4 +235,26 @@ func testSignalIgnored(s *suite) {
 	}
 	_ = w.Stdin().Close()
 	s.want(w, 0, work.Exited, "")
+}
+
+func testNotice(s *suite) {
+	spec := s.spec("listen")
+	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
+	w := s.ready(spec)
+	w.StopAfter(time.Hour, time.Hour)
+	s.want(w, 4, work.Stopped, "stopped")
+	s.wantOutput(w, "ready\ntold 10\n", "")
+}
+
+// What does not handle the signal has the time all the same.
+func testNoticeOver(s *suite) {
+	spec := s.spec("polite")
+	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
+	w := s.ready(spec)
+	w.StopAfter(50*time.Millisecond, deadline)
+	s.want(w, 7, work.Stopped, "stopped")
+	s.wantOutput(w, "ready\nsaved\n", "")
+	w = s.ready(s.spec("polite")) // wants no notice
+	w.StopAfter(time.Hour, deadline)
+	s.want(w, 7, work.Stopped, "stopped")
 }

@@ -118,6 +118,9 @@ func testListings(t *testing.T, f *Fake, s api.Service) {
 	same(t, "Drain", drained, err, jobs.Drained{Draining: true, Workers: 3, Jobs: 2})
 	drained, err = s.Drain(ctx, api.Drain{Undo: true})
 	same(t, "Drain", drained, err, jobs.Drained{Workers: 3, Jobs: 2})
+	if _, err := s.Drain(ctx, api.Drain{Discard: true}); !errors.Is(err, api.ErrInvalid) {
+		t.Errorf("discard of workers that go on: %v", err)
+	}
 	if _, err := s.Drain(ctx, api.Drain{Undo: true, Now: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("undo now: %v", err)
 	}
