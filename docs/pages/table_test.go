@@ -39,8 +39,12 @@ var listed = map[string]page{
 		given: programs + `; zorilla submit -J train sleep inf`,
 	},
 	"docs/checkpoints.md": {
-		given: "sed -n '/^# count.py/,/^```/p' $REPOSITORY/docs/checkpoints.md | grep -v '```' >count.py; cp -r $REPOSITORY/examples .",
-		says:  map[string]string{"zorilla run -n 1..4 --retries 3 -i count.py -- python3 count.py": "the sum is 332833500"},
+		given: "sed -n '/^# count.py/,/^```/p' $REPOSITORY/docs/checkpoints.md | grep -v '```' >count.py; " +
+			"sed -n '/^# long.py/,/^```/p' $REPOSITORY/docs/checkpoints.md | grep -v '```' >long.py; cp -r $REPOSITORY/examples .",
+		says: map[string]string{
+			"zorilla run -n 1..4 --retries 3 -i count.py -- python3 count.py":                      "the sum is 332833500",
+			"zorilla run -n 1..4 --retries 9 -t 8h --signal USR1@2m -i long.py -- python3 long.py": "steps: 1000",
+		},
 		not: map[string]string{
 			`cd "${ZORILLA_SOCKET%/*}" && curl -s -X POST --unix-socket socket "http://node/v1/checkpoint?dir=state"`: "is said in a worker: job-checkpoint of cmd/zorilla does it",
 			"zorilla move last:3":              "wants a rank that runs: job-move of cmd/zorilla does it",
