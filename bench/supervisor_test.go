@@ -113,7 +113,7 @@ func BenchmarkSupervisorMemory(b *testing.B) {
 		for i := range 8 {
 			w, root := worker(b, runner, "/bin/sh", "-c", "echo "+strconv.Itoa(i)+"; exec sleep 1000")
 			defer func() {
-				w.Stop(0)
+				w.Stop(0, 0)
 				<-w.Done()
 			}()
 			if err := speaks(w); err != nil {

@@ -81,7 +81,8 @@ func (s *Spec) checkNotices() string {
 	case err != nil:
 		return fmt.Sprintf("--signal %.40q: %v", s.Signal, err)
 	case s.Walltime > 0 && notice >= time.Duration(s.Walltime):
-		return fmt.Sprintf("--signal %s: %v before its time is over the program has not begun (-t %v): want less than that", SignalName(number), notice, s.Walltime)
+		return fmt.Sprintf("--signal %s: %v before its time is over the program has not begun (-t %v): want less than that",
+			SignalName(number), notice, s.Walltime)
 	case s.Array != nil && s.Walltime == 0:
 		return "--signal: a task that is interrupted begins anew elsewhere, and only its time can be told to be nearly over: want -t"
 	}

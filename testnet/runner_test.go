@@ -137,9 +137,9 @@ func TestWorkerStopAndWalltime(t *testing.T) {
 			if tc.grace >= 0 {
 				time.AfterFunc(10*time.Second, func() {
 					if tc.program == "stubborn" {
-						w.Stop(time.Hour) // a second Stop shortens the grace
+						w.Stop(0, time.Hour) // a second Stop shortens the grace
 					}
-					w.Stop(tc.grace)
+					w.Stop(0, tc.grace)
 				})
 			}
 			<-w.Done()
@@ -149,7 +149,7 @@ func TestWorkerStopAndWalltime(t *testing.T) {
 			if got := time.Since(begin); got != tc.took {
 				t.Errorf("%+v: took %v", tc, got)
 			}
-			w.Stop(0)
+			w.Stop(0, 0)
 			time.Sleep(time.Hour) // the stubborn goroutine ends
 		})
 	}

@@ -88,10 +88,7 @@ func (w *worker) tell(f func(l *process.Life, now time.Time)) {
 }
 
 // Stop implements process.Worker.
-func (w *worker) Stop(grace time.Duration) { w.StopAfter(0, grace) }
-
-// StopAfter implements process.Worker.
-func (w *worker) StopAfter(notice, grace time.Duration) {
+func (w *worker) Stop(notice, grace time.Duration) {
 	w.tell(func(l *process.Life, now time.Time) { l.Stop(now, notice, max(grace, 0)) })
 }
 

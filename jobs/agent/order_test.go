@@ -120,9 +120,9 @@ type steppedWorker struct {
 
 func (w *steppedWorker) Done() <-chan struct{} { return w.done }
 
-func (w *steppedWorker) StopAfter(notice, grace time.Duration) {
+func (w *steppedWorker) Stop(notice, grace time.Duration) {
 	w.log.Did("stop", w.name)
-	w.Worker.StopAfter(notice, grace)
+	w.Worker.Stop(notice, grace)
 }
 
 // claimIn says what claim a worker's directory has.

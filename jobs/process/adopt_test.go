@@ -97,7 +97,7 @@ func TestAdoptedWorkerCanBeStopped(t *testing.T) {
 	_ = node.Process.Kill()
 	_ = node.Wait()
 	w := adopt(t, root)
-	w.Stop(0)
+	w.Stop(0, 0)
 	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}
@@ -327,7 +327,7 @@ func TestAdoptFromAnOlderSupervisor(t *testing.T) {
 	w := adopt(t, root)
 	awaitOutput(t, w, 5)
 	w.Heard()
-	w.Stop(time.Second)
+	w.Stop(0, time.Second)
 	if e := await(t, w); e.Code != 143 || e.Cause != work.Stopped || output(t, w, work.Stdout) != "hello" {
 		t.Errorf("%+v %q", e, output(t, w, work.Stdout))
 	}

@@ -229,7 +229,7 @@ func TestForkBomb(t *testing.T) {
 		s.Args = []string{"/bin/sh", "-c", `ulimit -u 300 2>/dev/null; i=0; while test $i -lt 100; do (echo x; trap "" TERM; while :; do (sleep 0.05 &) & sleep 0.02; done) & i=$((i+1)); done 2>/dev/null; wait`}
 		w := start(t, cfg, s)
 		awaitOutput(t, w, 100)
-		w.Stop(0)
+		w.Stop(0, 0)
 		if e := await(t, w); e.Cause != work.Stopped {
 			t.Errorf("%+v", e)
 		}

@@ -115,7 +115,7 @@ func outlive(t *testing.T, cfg Config, spec func(string, ...string) Spec) {
 		await(t, late)
 		_ = late.Close()
 	}
-	w.Stop(0)
+	w.Stop(0, 0)
 	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}

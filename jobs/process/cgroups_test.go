@@ -92,7 +92,7 @@ func TestPlaceGoesWithItsNode(t *testing.T) {
 	if r.Close(); before == 0 || there() < before-1 { // that for jobs alone may go
 		t.Errorf("%d directories while a worker goes on, had %d", there(), before)
 	}
-	w.Stop(0)
+	w.Stop(0, 0)
 	await(t, w)
 	if r.Close(); there() != 0 {
 		t.Errorf("%d directories are left", there())

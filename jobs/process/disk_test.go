@@ -63,7 +63,7 @@ func begin(t *testing.T, cfg Config, spec Spec, adopted bool) Worker {
 		}
 	}
 	t.Cleanup(func() {
-		w.Stop(0)
+		w.Stop(0, 0)
 		await(t, w)
 		_ = w.Close()
 	})

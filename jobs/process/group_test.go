@@ -63,7 +63,7 @@ func startAt(t *testing.T, r *Runner, specs ...Spec) []Worker {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			w.Stop(0)
+			w.Stop(0, 0)
 			await(t, w)
 		})
 		all = append(all, w)
@@ -106,7 +106,7 @@ func TestWorkersOfAJobEndOneByOne(t *testing.T) {
 	if e := await(t, all[1]); e.Code != 3 || e.Cause != work.Exited {
 		t.Errorf("%+v", e)
 	}
-	all[2].Stop(0)
+	all[2].Stop(0, 0)
 	if e := await(t, all[2]); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}

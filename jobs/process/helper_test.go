@@ -184,7 +184,7 @@ func start(t testing.TB, cfg Config, spec Spec) Worker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		w.Stop(0)
+		w.Stop(0, 0)
 		await(t, w)
 		if err := w.Close(); err != nil {
 			t.Error(err)

@@ -105,7 +105,7 @@ func TestBlockedWorkerCanBeStopped(t *testing.T) {
 	const spool = 64 << 10
 	w := start(t, Config{Spool: spool}, helperSpec(t, "flood", strconv.Itoa(64<<20)))
 	awaitOutput(t, w, spool)
-	w.Stop(0)
+	w.Stop(0, 0)
 	if e := await(t, w); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}

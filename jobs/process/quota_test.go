@@ -161,7 +161,7 @@ func TestQuotaIsRemoved(t *testing.T) {
 	if (q != nil) != has {
 		t.Fatalf("%v", q)
 	}
-	w.Stop(0)
+	w.Stop(0, 0)
 	await(t, w)
 	if err := CleanRoot(spec.Root, nil, "note"); err != nil { // by what is kept, the file system can be asked
 		t.Error(err)

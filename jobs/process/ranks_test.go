@@ -75,7 +75,7 @@ func TestRanksMeet(t *testing.T) {
 					t.Fatal(err)
 				}
 				all[i] = again
-				defer again.Stop(0)
+				defer again.Stop(0, 0)
 			}
 			meet(t, all)
 			for i, w := range all {
@@ -143,7 +143,7 @@ func TestRanksShareTheProcessors(t *testing.T) {
 	for _, w := range all {
 		awaitOutput(t, w, int64(len("session 1\n")))
 		where = append(where, output(t, w, work.Stdout))
-		w.Stop(0)
+		w.Stop(0, 0)
 	}
 	if same := where[0] == where[1]; same != slices.Contains(r.Enforces(), Namespaces) {
 		t.Errorf("one rank is at %q, another at %q", where[0], where[1])

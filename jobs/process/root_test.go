@@ -144,7 +144,7 @@ func TestControlSocketIsWhereOnlyTheNodeCanMakeIt(t *testing.T) {
 	}
 	w.Leave()
 	again := adopt(t, root)
-	again.Stop(0)
+	again.Stop(0, 0)
 	if e := await(t, again); e.Cause != work.Stopped {
 		t.Errorf("%+v", e)
 	}

@@ -204,7 +204,7 @@ func TestEnterHeldUp(t *testing.T) {
 	if e := enter(t, w, session.Start{Args: []string{"true"}}).exit(); e.Code != 0 {
 		t.Errorf("%+v", e)
 	}
-	w.Stop(0) // nor the end of the worker
+	w.Stop(0, 0) // nor the end of the worker
 	await(t, w)
 	_ = k.conn.Close()
 }

@@ -114,7 +114,7 @@ func (s *Spec) SeenWork() string {
 // Rank is what a rank may have of its own.
 type Rank struct {
 	// Signal, a number, is sent to each process of the worker that handles it, as long before the walltime
-	// as Notice says, and by StopAfter; 0 = none. Tasks get it before their walltime alone.
+	// as Notice says, and by Stop; 0 = none. Tasks get it before their walltime alone.
 	Signal int           `json:"signal,omitempty"`
 	Notice time.Duration `json:"notice,omitempty"` // at most 24 h
 	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
@@ -155,12 +155,11 @@ type Worker interface {
 	// handles it. A process that does not, perhaps not yet, is left alone, and
 	// so are those of a supervisor that is older than this.
 	Signal(number int)
-	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace.
-	// It returns at once; Done reports when all is gone.
-	Stop(grace time.Duration)
-	// StopAfter sends Spec.Rank.Signal, unless the worker got it already, and does as Stop after the notice, at
-	// most Spec.Rank.Notice, or when its program has ended. A supervisor that is older than this does so at once.
-	StopAfter(notice, grace time.Duration)
+	// Stop ends the whole process tree: SIGTERM, SIGKILL after the grace. With a notice, of which
+	// at most Spec.Rank.Notice counts, the worker gets Spec.Rank.Signal, if it did not already, and
+	// SIGTERM when that is over or its program has ended; a supervisor that is older than this gives
+	// none. It returns at once; Done reports when all is gone.
+	Stop(notice, grace time.Duration)
 	// Yield ends the whole process tree at once, and removes its files, since the disk of
 	// its node is full, where they take so many bytes. It returns at once. A supervisor
 	// that is older than this stops its worker, and leaves the files.

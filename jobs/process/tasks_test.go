@@ -187,7 +187,7 @@ func TestTaskThatIsStoppedHasNoResult(t *testing.T) {
 	w := start(t, Config{}, array(t, 9, `test $ZORILLA_TASK_ID = 1 || { echo begun; exec sleep 1000; }`))
 	w.Tasks().Add(0, []TaskRange{{0, 9}}, false)
 	awaitOutput(t, w, 6)
-	w.Stop(10 * time.Second)
+	w.Stop(0, 10*time.Second)
 	if e := await(t, w); e.Cause != work.Stopped || e.Code != 128+int(unix.SIGTERM) {
 		t.Errorf("exit %+v", e)
 	}
@@ -219,7 +219,7 @@ func TestAdoptedTasksGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Stop(0); await(t, w); w.Close() })
+	t.Cleanup(func() { w.Stop(0, 0); await(t, w); w.Close() })
 	if _, ended := w.Tasks().Counts(); ended < 1 {
 		t.Errorf("%d ended at once", ended)
 	}

@@ -52,7 +52,7 @@ func TestLeftoversAreKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.stop {
-				w.Stop(20 * time.Millisecond)
+				w.Stop(0, 20*time.Millisecond)
 			}
 			e := await(t, w)
 			if e.Cause != c.cause || e.Code != c.code || output(t, w, work.Stdout) != "started\n" {

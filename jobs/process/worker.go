@@ -319,10 +319,7 @@ func (w *worker) Signal(number int) {
 }
 
 // Stop implements Worker.
-func (w *worker) Stop(grace time.Duration) { w.StopAfter(0, grace) }
-
-// StopAfter implements Worker.
-func (w *worker) StopAfter(notice, grace time.Duration) {
+func (w *worker) Stop(notice, grace time.Duration) {
 	w.mu.Lock()
 	w.outbox.stopAfter(notice, grace)
 	w.mu.Unlock()

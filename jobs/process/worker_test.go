@@ -207,7 +207,7 @@ func TestStdinOfAWorkerThatDoesNotRead(t *testing.T) {
 			}
 		}
 	}()
-	w.Stop(0) // must get through although the input is full
+	w.Stop(0, 0) // must get through although the input is full
 	if e := await(t, w); e.Cause != work.Stopped || e.Code != 137 {
 		t.Fatalf("%+v", e)
 	}
@@ -232,7 +232,7 @@ func TestStopGivesGrace(t *testing.T) {
 	if err := w.Close(); !errors.Is(err, ErrRunning) {
 		t.Errorf("close of a running worker: %v", err)
 	}
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	if e := await(t, w); e.Cause != work.Stopped || e.Code != 7 || output(t, w, work.Stdout) != "ready\nsaved\n" {
 		t.Fatalf("%+v %q", e, output(t, w, work.Stdout))
 	}
@@ -243,7 +243,7 @@ func TestStopGivesGraceToChildren(t *testing.T) {
 	spec := script(t, `(trap 'sleep 0.05; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done) & wait`)
 	w := start(t, Config{}, spec)
 	awaitOutput(t, w, 6)
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	if e := await(t, w); e.Cause != work.Stopped || e.Code != 143 || output(t, w, work.Stdout) != "ready\nsaved\n" {
 		t.Fatalf("%+v %q", e, output(t, w, work.Stdout))
 	}
@@ -252,8 +252,8 @@ func TestStopGivesGraceToChildren(t *testing.T) {
 func TestSecondStopIsSharper(t *testing.T) {
 	w := start(t, Config{}, script(t, `trap : TERM; echo ready; while :; do sleep 0.01; done`))
 	awaitOutput(t, w, 6)
-	w.Stop(time.Hour)
-	w.Stop(0)
+	w.Stop(0, time.Hour)
+	w.Stop(0, 0)
 	if e := await(t, w); e.Cause != work.Stopped || e.Code != 137 {
 		t.Fatalf("%+v", e)
 	}

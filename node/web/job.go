@@ -188,9 +188,6 @@ func facts(st *jobs.Status) []counter {
 	if s.Walltime > 0 {
 		list = append(list, counter{"Walltime", span(time.Duration(s.Walltime))})
 	}
-	if sig, notice := s.Notice(); sig > 0 {
-		list = append(list, counter{"Notice of its end", jobs.SignalName(sig) + ", " + span(notice)})
-	}
 	if s.OnEnd != "" {
 		list = append(list, counter{"Command at its end", label(st.CommandAtEnd(), textLimit)})
 	}

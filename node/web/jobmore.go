@@ -135,6 +135,9 @@ func limits(s *jobs.Spec) (list []counter) {
 	if s.CheckpointFar {
 		add("Checkpoints are kept", "in two clusters")
 	}
+	if sig, notice := s.Notice(); sig > 0 {
+		add("Notice of its end", jobs.SignalName(sig)+", "+span(notice))
+	}
 	if s.LostAfter > 0 {
 		add("A silent node is lost after", span(time.Duration(s.LostAfter)))
 	}

@@ -172,9 +172,9 @@ func (l *line) options() (list []Candidate) {
 // fixed are the values of options that have only a few, by name.
 var fixed = map[string][]string{
 	"net": {"host", "job", "none"}, "search": {"adaptive", "paper"},
-	"launcher": {"mpirun", "mpiexec", "parallel"}, "progress": {"bar", "json", "none"}, "signal": {"HUP@", "INT@", "TERM@", "USR1@", "USR2@"},
-	"signal-on-change": {"HUP", "INT", "USR1", "USR2", "URG", "WINCH"},
-	"give-up":          {"never"}, "d": {"afterok:", "afterany:", "afternotok:"}, "require-sandbox": {"none", "basic", "full"}, "mounts": {"own", "own:rw", "exposed"},
+	"launcher": {"mpirun", "mpiexec", "parallel"}, "progress": {"bar", "json", "none"},
+	"signal": {"HUP@", "INT@", "TERM@", "USR1@", "USR2@"}, "signal-on-change": {"HUP", "INT", "USR1", "USR2", "URG", "WINCH"}, "give-up": {"never"},
+	"d": {"afterok:", "afterany:", "afternotok:"}, "require-sandbox": {"none", "basic", "full"}, "mounts": {"own", "own:rw", "exposed"},
 	"where": {"arch", "bandwidth", "clock", "disk", "enforces", "gpus", "id", "mem", "name", "os", "power", "site", "slots", "version"},
 }
 

@@ -117,7 +117,7 @@ func (x *Executor) Execute(e participant.Effect) {
 				if e.Note {
 					x.note(e.Worker)
 				}
-				proc.StopAfter(e.Notice, e.Grace)
+				proc.Stop(e.Notice, e.Grace)
 			})
 		}
 	case participant.DoPart:

@@ -83,6 +83,6 @@ func (x *Executor) tryOut() (err error) {
 		}
 		return err
 	}
-	proc.Stop(0)
+	proc.Stop(0, 0)
 	return err
 }

@@ -347,27 +347,6 @@ func (k *Worker) steer(now time.Time) {
 	}
 }
 
-// notice is how long the program of a worker that is to be ended hears of that before. Tasks of arrays begin anew
-// elsewhere, whatever they do meanwhile.
-func (k *Worker) notice() time.Duration {
-	_, notice := k.work.Spec.Notice()
-	switch {
-	case k.wanted(WantDrop|WantNow) || k.work.Spec.Array != nil:
-		return 0
-	case k.wanted(WantEvict):
-		return min(notice, MaxNotice)
-	}
-	return notice
-}
-
-// grace is between SIGTERM and SIGKILL for workers of this job.
-func (w *Work) grace() time.Duration {
-	if w.Spec.MPI {
-		return GangGrace
-	}
-	return StopGrace
-}
-
 // decline tells that a worker did not begin here, and is free to run elsewhere.
 func (k *Worker) decline(now time.Time, why string) {
 	p, w := k.work.part, k.work

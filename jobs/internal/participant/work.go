@@ -135,6 +135,27 @@ func (w *Work) newWorker(ra jobs.RankAttempt) *Worker {
 	return &Worker{work: w, RankAttempt: ra, needs: w.Spec.Needs(ra.Rank), State: jobs.WorkerPreparing}
 }
 
+// notice is how long the program of a worker that is to be ended hears of that before. Tasks of arrays begin anew
+// elsewhere, whatever they do meanwhile.
+func (k *Worker) notice() time.Duration {
+	_, notice := k.work.Spec.Notice()
+	switch {
+	case k.wanted(WantDrop|WantNow) || k.work.Spec.Array != nil:
+		return 0
+	case k.wanted(WantEvict):
+		return min(notice, MaxNotice)
+	}
+	return notice
+}
+
+// grace is between SIGTERM and SIGKILL for workers of this job.
+func (w *Work) grace() time.Duration {
+	if w.Spec.MPI {
+		return GangGrace
+	}
+	return StopGrace
+}
+
 // share is the number of the work directory that a worker which comes now shares with others:
 // those that start together find one together, with the inputs and nothing else in it. 0 = each
 // has its own.

@@ -65,7 +65,7 @@ func TestNothingIsLeft(t *testing.T) {
 				if !awaitLine(t, worker, "left") {
 					t.Error("it ended first")
 				}
-				worker.Stop(0)
+				worker.Stop(0, 0)
 			}
 			if e := await(t, worker); e.Code != code {
 				t.Errorf("%s: %+v %q", how, e, output(t, worker, work.Stderr))
@@ -104,7 +104,7 @@ func TestLauncherIsStopped(t *testing.T) {
 		name := mark(t)
 		worker := start(t, w.runner(t), w.spec(t, nil, "python3", "-c", stopsAll, name))
 		awaitLine(t, worker, "stopped") // or it was ended for that
-		worker.Stop(0)
+		worker.Stop(0, 0)
 		if e := await(t, worker); e.Cause != work.Stopped && e.Cause != work.Failed {
 			t.Errorf("%+v", e)
 		}
@@ -151,7 +151,7 @@ func TestWhoLooksAfterItIsKilledByItsThreads(t *testing.T) {
 		next := start(t, r, w.spec(t, nil, "cat"))
 		worker := start(t, r, spec)
 		if awaitLine(t, worker, "tried") {
-			worker.Stop(0)
+			worker.Stop(0, 0)
 		}
 		if e := await(t, worker); e.Cause != work.Stopped && e.Cause != work.Failed {
 			t.Errorf("%+v %q", e, output(t, worker, work.Stderr))

@@ -142,7 +142,7 @@ func start(t *testing.T, r *process.Runner, spec process.Spec) process.Worker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		w.Stop(0)
+		w.Stop(0, 0)
 		await(t, w)
 		if err := w.Close(); err != nil {
 			t.Error(err)

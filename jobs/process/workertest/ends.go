@@ -34,8 +34,6 @@ var ends = []test{
 	{"gives its children the grace", testChildrenStop},
 	{"passes signals on to who handles them", testSignal},
 	{"is not ended by a signal", testSignalIgnored},
-	{"stops after a notice", testNotice},
-	{"stops when its notice is over", testNoticeOver},
 }
 
 func testCode(s *suite) {
@@ -45,7 +43,7 @@ func testCode(s *suite) {
 		if w.Exit().Started.IsZero() {
 			s.Error("it does not say when it began")
 		}
-		w.Stop(0)
+		w.Stop(0, 0)
 		w.Signal(15)
 		w.Heard()
 		if e := w.Exit(); e.Code != code || e.Cause != work.Exited {
@@ -168,14 +166,14 @@ func testStop(s *suite) {
 	if err := w.Close(); !errors.Is(err, process.ErrRunning) {
 		s.Errorf("close while it runs: %v", err)
 	}
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	s.want(w, 143, work.Stopped, "stopped")
 }
 
 func testStopAtOnce(s *suite) {
 	for _, grace := range []time.Duration{0, -1} {
 		w := s.ready(s.spec("polite"))
-		w.Stop(grace)
+		w.Stop(0, grace)
 		s.want(w, 137, work.Stopped, "stopped")
 		s.wantOutput(w, "ready\n", "")
 	}
@@ -183,16 +181,30 @@ func testStopAtOnce(s *suite) {
 
 func testStopTrapped(s *suite) {
 	w := s.ready(s.spec("polite"))
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	s.want(w, 7, work.Stopped, "stopped")
 	s.wantOutput(w, "ready\nsaved\n", "")
+	spec := s.spec("listen")
+	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
+	w = s.ready(spec)
+	w.Stop(time.Hour, time.Hour)
+	s.want(w, 4, work.Stopped, "stopped")
+	s.wantOutput(w, "ready\ntold 10\n", "")
+
+	spec = s.spec("polite") // handles SIGTERM alone
+	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
+	for _, w := range []process.Worker{s.ready(spec), s.ready(s.spec("polite"))} {
+		w.Stop(50*time.Millisecond, deadline)
+		s.want(w, 7, work.Stopped, "stopped")
+		s.wantOutput(w, "ready\nsaved\n", "")
+	}
 }
 
 func testStopTwice(s *suite) {
 	w := s.ready(s.spec("stubborn"))
-	w.Stop(math.MaxInt64)
-	w.Stop(0)
-	w.Stop(time.Hour)
+	w.Stop(0, math.MaxInt64)
+	w.Stop(0, 0)
+	w.Stop(0, time.Hour)
 	s.want(w, 137, work.Stopped, "stopped")
 }
 
@@ -210,7 +222,7 @@ func testChildren(s *suite) {
 
 func testChildrenStop(s *suite) {
 	w := s.ready(s.spec("shell"))
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	s.want(w, 143, work.Stopped, "stopped")
 	s.wantOutput(w, "ready\nsaved\n", "")
 }
@@ -235,26 +247,4 @@ func testSignalIgnored(s *suite) {
 	}
 	_ = w.Stdin().Close()
 	s.want(w, 0, work.Exited, "")
-}
-
-func testNotice(s *suite) {
-	spec := s.spec("listen")
-	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
-	w := s.ready(spec)
-	w.StopAfter(time.Hour, time.Hour)
-	s.want(w, 4, work.Stopped, "stopped")
-	s.wantOutput(w, "ready\ntold 10\n", "")
-}
-
-// What does not handle the signal has the time all the same.
-func testNoticeOver(s *suite) {
-	spec := s.spec("polite")
-	spec.Rank.Signal, spec.Rank.Notice = 10, time.Hour
-	w := s.ready(spec)
-	w.StopAfter(50*time.Millisecond, deadline)
-	s.want(w, 7, work.Stopped, "stopped")
-	s.wantOutput(w, "ready\nsaved\n", "")
-	w = s.ready(s.spec("polite")) // wants no notice
-	w.StopAfter(time.Hour, deadline)
-	s.want(w, 7, work.Stopped, "stopped")
 }

@@ -31,7 +31,7 @@ func testAdopt(s *suite) {
 		if _, err := first.ReadOutput(work.Stdout, 0, make([]byte, 1)); err == nil {
 			s.Error("a node that has left reads on")
 		}
-		first.Stop(0)
+		first.Stop(0, 0)
 	}
 	gone := []process.Worker{first}
 	for range 5 { // each comes before the worker may have heard of the one before
@@ -91,7 +91,7 @@ func testAdoptStop(s *suite) {
 	spec := s.spec("polite")
 	s.ready(spec).Leave()
 	w := s.adopt(spec)
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	s.want(w, 7, work.Stopped, "stopped")
 }
 

@@ -116,7 +116,7 @@ func testSpoolStop(s *suite) {
 		s.configure(time.Second, small)
 		w := s.start(s.spec("flood", fmt.Sprint(64*much)))
 		s.follow(w, func() bool { n, _ := w.Written(); return n >= small })
-		w.Stop(grace)
+		w.Stop(0, grace)
 		code := 143
 		if grace == 0 {
 			code = 137
@@ -214,7 +214,7 @@ func testStdinUnread(s *suite) {
 			}
 		}
 	}()
-	w.Stop(0) // must get through although the input is full
+	w.Stop(0, 0) // must get through although the input is full
 	s.want(w, 137, work.Stopped, "stopped")
 	select {
 	case <-failed:

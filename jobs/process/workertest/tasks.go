@@ -255,14 +255,14 @@ func testTaskStop(s *suite) {
 		w := s.start(s.array(9, "idle"))
 		w.Tasks().Add(0, []process.TaskRange{{From: 0, Count: 9}}, true)
 		s.awaitOutput(w, "ready\n")
-		w.Stop(grace)
+		w.Stop(0, grace)
 		s.want(w, 143, work.Stopped, "stopped")
 		if added, ended := w.Tasks().Counts(); added != 9 || ended != 0 {
 			s.Errorf("%d of %d have ended", ended, added)
 		}
 	}
 	w := s.start(s.array(1, "idle")) // of which none came
-	w.Stop(deadline)
+	w.Stop(0, deadline)
 	s.want(w, 143, work.Stopped, "stopped")
 }
 
