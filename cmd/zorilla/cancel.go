@@ -165,9 +165,10 @@ func resizeCommand(con *console) *cli.Command {
 		UsageText: "zorilla resize [options] JOB [N]\n   zorilla resize [options] [N]     inside a job",
 		Description: `
 N is MIN to MAX. More are looked for as at the start. If there are to be fewer, the
-highest ranks go, or those that --release names: their --signal, SIGTERM, after 5 s SIGKILL.
-They are no failure, and their output and files are kept. Without N a rank that --release names goes
-and no other comes; with neither it prints how many there are. The latest request counts.
+highest ranks go, or those that --release names: they get their --signal, SIGTERM, after
+5 s SIGKILL. They are no failure, and their output and files are kept. Without N a rank that
+--release names goes and no other comes; with neither it prints how many there are. The
+latest request counts.
 
 zorilla resize last 4
 zorilla resize --release $ZORILLA_RANK      in a rank that has nothing to do`,

@@ -124,6 +124,9 @@ func (s *storm) job() jobs.Spec {
 		kind := []jobs.DependencyKind{jobs.AfterOK, jobs.AfterAny, jobs.AfterNotOK}[s.rnd.IntN(3)]
 		spec.After = []jobs.Dependency{{Kind: kind, Job: s.jobs[s.rnd.IntN(n)]}}
 	}
+	if s.notice.Float64() < 0.3 {
+		spec.Signal = []string{"USR1@1s", "USR1@4s"}[s.notice.IntN(2)]
+	}
 	if s.haste.Float64() < 0.5 {
 		spec.LostAfter = codec.Duration([]time.Duration{2 * time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second}[s.haste.IntN(4)])
 		if s.gentle { // nodes are away for longer than 2 s, and that must cost nothing

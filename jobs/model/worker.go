@@ -65,7 +65,7 @@ func (m *Model) execute(now time.Time, e participant.Effect) {
 	case participant.DoAdopt:
 		m.adopt(now, e)
 	case participant.DoEnd:
-		m.disk.worker(e.Worker).end(now, e.Note)
+		m.disk.worker(e.Worker).end(now.Add(e.Notice), e.Note)
 		m.watch(now, e.Worker)
 	case participant.DoTry:
 		part.Tried(now, e.Worker, m.cfg.Unable())
@@ -143,10 +143,10 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 	})
 }
 
-// end has a process end.
-func (k *worker) end(now time.Time, note bool) {
+// end has a process end that gets SIGTERM at a time: its program goes on until then.
+func (k *worker) end(term time.Time, note bool) {
 	k.noted = k.noted || note
-	if at := now.Add(k.fate.Stop); !k.over && (k.ends.IsZero() || at.Before(k.ends)) {
+	if at := term.Add(k.fate.Stop); !k.over && (k.ends.IsZero() || at.Before(k.ends)) {
 		k.ends, k.exit = at, work.Exit{Code: 143, Cause: work.Stopped}
 	}
 }
