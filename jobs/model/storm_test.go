@@ -60,8 +60,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	}
 	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
 	s.rnd, s.apart, s.haste = s.net.Rand(), rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
-	s.moving = rand.New(rand.NewPCG(seed, 5))
-	s.notice = rand.New(rand.NewPCG(seed, 6))
+	s.moving, s.notice = rand.New(rand.NewPCG(seed, 5)), rand.New(rand.NewPCG(seed, 6))
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
 	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })

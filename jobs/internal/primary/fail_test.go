@@ -338,3 +338,13 @@ func TestRanksThatAreStoppedBeforeTheFailure(t *testing.T) {
 	c.exits(1, wiretest.RA(1, 1), 7, work.Exited)
 	c.state(jobs.Failed, 7)
 }
+
+// What is of a rank that the job has not now, or never had, is let go.
+func TestReportsOfRanksThatThereAreNot(t *testing.T) {
+	c := running(t, jobs.Spec{Min: 4, Max: 4})
+	for _, rank := range []int{4, 400} {
+		if ack := c.report(1, jobs.WorkerRunning, 0, wiretest.RA(rank, 1)); !ack.Workers[0].Drop || ack.Workers[0].Stop {
+			t.Errorf("rank %d is answered with %+v", rank, ack.Workers[0])
+		}
+	}
+}

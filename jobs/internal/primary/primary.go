@@ -224,7 +224,9 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		for i, place := range c.Places {
 			rank := wanted[place]
 			ranks = append(ranks, jobs.RankAttempt{Rank: rank, Attempt: p.Rec.Ranks[rank].Attempt + 1})
-			if k := &p.Rec.Ranks[rank]; c.Replaced != nil && (k.Left != "" && k.Left != k.Former || c.Replaced[i].From != k.Former) { // a node was named, or others are wanted by now
+			k := &p.Rec.Ranks[rank]
+			named := k.Left != "" && k.Left != k.Former
+			if c.Replaced != nil && (named || c.Replaced[i].From != k.Former) { // or others are wanted by now
 				c.Replaced[i] = jobs.Replaced{}
 			}
 		}

@@ -128,10 +128,12 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 			a.Checkpoint = checkpointAck(k, w.Checkpoint)
 		}
 		a.Drop = !a.Done && (ended || !p.Rec.Owned(from, w.RankAttempt))
-		_, goes := p.moves[w.RankAttempt]
-		goes = goes || p.Rec.Ranks[w.Rank].GivenBack
-		a.Stop = !a.Drop && w.State == jobs.WorkerRunning && (stop || goes || p.Rec.Spare(w.Rank))
-		a.Notice = a.Stop && (p.Rec.Cancelled != "" || goes && !stop)
+		if !a.Drop && w.State == jobs.WorkerRunning {
+			_, goes := p.moves[w.RankAttempt]
+			goes = goes || p.Rec.Ranks[w.Rank].GivenBack
+			a.Stop = stop || goes || p.Rec.Spare(w.Rank)
+			a.Notice = a.Stop && (p.Rec.Cancelled != "" || goes && !stop)
+		}
 		ack.Workers = append(ack.Workers, a)
 	}
 	if len(missed) > 0 {
