@@ -103,7 +103,7 @@ func TestOwnerActs(t *testing.T) {
 		}
 	}
 	want := []string{"cancel " + runningJob, `submit ["python3" "train.py" "--epochs" "5"] &{[] false}`, `submit ["python3" "train.py" "--epochs" "5"] &{[{1 3 2}] false}`,
-		"paused=yes", "paused=no", "drain {Now:false Exit:false Undo:false}", "drain {Now:false Exit:false Undo:true}"}
+		"paused=yes", "paused=no", "drain {Now:false Discard:false Exit:false Undo:false}", "drain {Now:false Discard:false Exit:false Undo:true}"}
 	if !slices.Equal(f.did(), want) {
 		t.Errorf("done was\n%q, want\n%q", f.did(), want)
 	}
