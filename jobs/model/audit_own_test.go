@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"zorilla/jobs"
@@ -96,6 +97,10 @@ func (a *Audit) ownEvent(now time.Time, m *Model, id jobs.ID, ev *record.Event) 
 			return
 		}
 		o.seen[first] = true
+		ranks := m.core.Jobs[id].Primary.Rec.Ranks
+		if slices.ContainsFunc(ev.Ranks, func(ra jobs.RankAttempt) bool { return ra.Rank < len(ranks) && ranks[ra.Rank].Left != "" }) {
+			return // it was moved: away from here, or to where it is wanted
+		}
 		since, roomy := o.since[id]
 		failed, avoided := o.failed[id]
 		if avoided && now.Before(failed.Add(search.AvoidFor)) || !roomy || now.Before(since.Add(passing)) || m.ownRoom(id) <= 0 {
