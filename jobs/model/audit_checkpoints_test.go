@@ -49,6 +49,7 @@ type recalled struct {
 	histories map[jobs.RankAttempt]int // of attempts that were started
 	restarts  map[[2]int]*jobs.Checkpoint
 	lacks     map[jobs.RankAttempt]bool // what it was to begin with
+	chosen    int                       // the history with which ranks began when sizes were chosen anew
 }
 
 // rankSaved is what is known of those of a rank.
@@ -62,11 +63,11 @@ type rankSaved struct {
 
 func (s *story) savedOf(rank int) *rankSaved {
 	if s.recalled.ranks == nil {
-		s.recalled = recalled{map[int]*rankSaved{}, map[jobs.RankAttempt]int{}, map[[2]int]*jobs.Checkpoint{}, map[jobs.RankAttempt]bool{}}
+		s.recalled = recalled{map[int]*rankSaved{}, map[jobs.RankAttempt]int{}, map[[2]int]*jobs.Checkpoint{}, map[jobs.RankAttempt]bool{}, 0}
 	}
 	k := s.recalled.ranks[rank]
 	if k == nil {
-		k = &rankSaved{numbers: map[int]transfer.Hash{}, told: map[int64]*jobs.Checkpoint{}}
+		k = &rankSaved{numbers: map[int]transfer.Hash{}, told: map[int64]*jobs.Checkpoint{}, history: s.recalled.chosen}
 		s.recalled.ranks[rank] = k
 	}
 	return k
@@ -227,12 +228,12 @@ func (s *story) readRestart(a *Audit, ev *record.Event) string {
 		return ""
 	}
 	whole := len(ev.Ranks) == s.spec.Workers() && !s.alone(ev, ev.Ranks[0])
+	if whole && s.resizes() {
+		s.chooseAnew()
+	}
 	for _, ra := range ev.Ranks {
 		k := s.savedOf(ra.Rank)
 		ranks, _ := s.with(ra.Rank)
-		if len(ranks) > 1 {
-			k.history++
-		}
 		if whole && s.resizes() {
 			clear(k.told)
 			for number := range k.numbers { // its program may hear of them yet
@@ -243,6 +244,7 @@ func (s *story) readRestart(a *Audit, ev *record.Event) string {
 		if len(ranks) == 1 {
 			continue
 		}
+		k.history++
 		common := s.durable(ranks)
 		if want := s.promised(a, ranks); want > common {
 			return fmt.Sprintf("ranks %v were told that epoch %d is safe, and have %d", ranks, want, common)
@@ -259,6 +261,16 @@ func (s *story) readRestart(a *Audit, ev *record.Event) string {
 		}
 	}
 	return ""
+}
+
+// chooseAnew begins a history that all ranks share, as they may be in other groups from now on.
+func (s *story) chooseAnew() {
+	for _, k := range s.recalled.ranks {
+		s.recalled.chosen = max(s.recalled.chosen, k.history+1)
+	}
+	for _, k := range s.recalled.ranks {
+		k.history = s.recalled.chosen
+	}
 }
 
 // tore forgets what was promised, and was to be replaced, when the origin died amid a write.
