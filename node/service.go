@@ -8,7 +8,6 @@ import (
 	"zorilla/jobs/gpu"
 	"zorilla/node/api"
 	"zorilla/node/trust"
-	"zorilla/vicinity"
 )
 
 // Release is the version of the program.
@@ -38,11 +37,7 @@ func newService(n *Node) *service {
 	self := &self{net: n.net, jobs: n.jobs, state: s.state, gpus: gpu.NewMeter(n.gpus, n.Self().GPUs)}
 	s.origin = origin{self: self, jobs: n.jobs, blobs: s.blobService, measuring: newOneAtATime()}
 	s.memberService = &memberService{self: self, net: n.net, stats: newMemberStats(), started: n.started, stateDir: n.cfg.State, room: n.room}
-	clusters := func() map[vicinity.ID]string {
-		names, _ := s.memberService.clusters.of(n.net.near)
-		return names
-	}
-	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService, nodes: s.memberService.Nodes, clusters: clusters}
+	s.jobService = &jobService{jobs: n.jobs, net: n.net, local: s.origin, blobs: s.blobService, nodes: s.memberService}
 	return s
 }
 

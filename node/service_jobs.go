@@ -12,7 +12,6 @@ import (
 	"zorilla/jobs/agent"
 	"zorilla/node/api"
 	"zorilla/transfer"
-	"zorilla/vicinity"
 )
 
 // jobService is what clients ask about jobs, wherever these originate.
@@ -21,9 +20,7 @@ type jobService struct {
 	net   *network
 	local origin // answers about the jobs that were submitted here
 	blobs *blobService
-	nodes func(context.Context) ([]api.NodeInfo, error)
-	// clusters are the names of those that members are in.
-	clusters func() map[vicinity.ID]string
+	nodes *memberService
 }
 
 // placed says in which clusters the nodes of a job are, if that counts for it.
@@ -31,7 +28,7 @@ func (s *jobService) placed(st *jobs.Status) {
 	if !st.Spec.Clustered() {
 		return
 	}
-	names := s.clusters()
+	names, _ := s.nodes.clusters.of(s.net.near)
 	st.Workers = slices.Clone(st.Workers) // others may have the list, too
 	for i := range st.Workers {
 		st.Workers[i].Cluster = names[st.Workers[i].Node]
@@ -183,7 +180,7 @@ func (s *jobService) found(ctx context.Context, list []jobs.Move) ([]jobs.Move, 
 	if !slices.ContainsFunc(list, func(m jobs.Move) bool { return m.To != "" && !m.To.Valid() }) {
 		return list, nil
 	}
-	all, err := s.nodes(ctx)
+	all, err := s.nodes.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}

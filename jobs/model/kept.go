@@ -31,7 +31,7 @@ type keeping struct {
 
 // lease is until when a checkpoint is kept; while it lasts, nothing has to be heard of it.
 type lease struct {
-	by    vicinity.ID // who wanted it
+	by    vicinity.ID // the node that asked to keep it
 	until time.Time
 }
 

@@ -104,9 +104,9 @@ func (r *taskReader) edge(i int, table map[string]any) error {
 // weight reads a cost or a weight.
 func (r *taskReader) weight(to *int64) reader {
 	return func(path []string, value any, text string) error {
-		n, ok := value.(int64)
-		if wrong := mapping.CheckWeight(n); !ok || wrong != "" {
-			return r.badly(path, text, errors.New(mapping.CheckWeight(0)))
+		n, _ := value.(int64) // 0 is none either
+		if wrong := mapping.CheckWeight(n); wrong != "" {
+			return r.badly(path, text, errors.New(wrong))
 		}
 		*to = n
 		return nil

@@ -74,7 +74,7 @@ type name struct {
 // kept is a checkpoint that is here; it is what its file says.
 type kept struct {
 	Bytes int64       `json:"bytes"`
-	By    vicinity.ID `json:"by"` // who wanted it kept
+	By    vicinity.ID `json:"by"` // the node that asked to keep it
 	until time.Time
 }
 
@@ -308,8 +308,8 @@ func (k *Keeper) renew(now time.Time, n name) error {
 	return os.Chtimes(k.path(n), now, now)
 }
 
-// needed lets go of what is not needed, and renews the leases of what is. A node that is not the job's origin only
-// knows that of what it wanted kept itself.
+// needed drops what is not needed, and renews the leases of the rest: of all of the job for its origin, and for
+// another node of what that asked to keep.
 func (k *Keeper) needed(now time.Time, from vicinity.ID, m *wire.Keep) {
 	oldest := map[int]int{}
 	for _, r := range m.Needed {
@@ -330,7 +330,7 @@ func (k *Keeper) needed(now time.Time, from vicinity.ID, m *wire.Keep) {
 	}
 }
 
-// by is who wanted a checkpoint kept.
+// by returns the node that asked to keep a checkpoint, "" if it is not here.
 func (k *Keeper) by(n name) vicinity.ID {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -298,7 +298,7 @@ func TestKeeperDropsWhatIsNotNeeded(t *testing.T) {
 			t.Errorf("another than the origin says what is needed of all: %v", err)
 		}
 		m.want("said by another", 3, foreign, third, rank1, second)
-		m.start() // which knows of whose wish it was
+		m.start() // it knows from its files which node asked
 		if err := tell(stranger, wire.Keep{Needed: []wire.Needed{{Rank: 0, Oldest: 9}, {Rank: 1, Oldest: 9}}}); err != nil {
 			t.Error(err)
 		}

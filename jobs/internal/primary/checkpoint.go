@@ -50,8 +50,8 @@ func (k *keepers) reported(l *ledger, now time.Time, w wire.WorkerReport) {
 	k.found(&l.Rec, now.Add(wire.RenewKeep))
 }
 
-// save makes a list that of the checkpoints which are needed of a rank. Nodes hear that keep nothing of it any
-// more, and those that keep what another node of the rank wanted kept; the others are told by the node of the rank.
+// save makes a list that of the checkpoints which are needed of a rank. It informs the nodes that keep nothing of the
+// rank any more, or something that an earlier node of the rank asked for; the node of the rank informs the others.
 func (k *keepers) save(l *ledger, now time.Time, rank int, list []jobs.Checkpoint) {
 	before, still := l.Rec.Ranks[rank].Checkpoints, holders(list)
 	l.emit(record.SavedNow(&l.Rec.Lineup, now, rank, list))

@@ -197,7 +197,7 @@ func TestKeepersHearFromAnOriginThatIsStartedAgain(t *testing.T) {
 	}
 }
 
-// Who keeps what an earlier node of a rank wanted kept is not told by the later one that it is not needed.
+// The origin informs nodes that keep checkpoints for an earlier node of a rank: the present one may not have them dropped.
 func TestKeepersForAnEarlierNodeHear(t *testing.T) {
 	c := saving(t)
 	c.made(1, wiretest.RA(0, 1), 1, 5, 6, 9)

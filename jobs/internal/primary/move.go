@@ -86,13 +86,18 @@ func mayMoveTo(r *record.Record, m jobs.Move, about vicinity.Member, member bool
 	return fmt.Errorf("%w: rank %d: node %s %s", jobs.ErrRefused, m.Rank, jobs.Label(about.Name, m.To), why)
 }
 
+// ranks lists them in order.
+func (m moves) ranks() []jobs.RankAttempt {
+	return slices.SortedFunc(maps.Keys(m), func(a, b jobs.RankAttempt) int { return a.Rank - b.Rank })
+}
+
 // maxLeaving bounds how many ranks are named that are being stopped.
 const maxLeaving = 3
 
 // text names a rank that is being stopped to go on elsewhere, or is "".
 func (m moves) text(r *record.Record) string {
 	var parts []string
-	for _, ra := range slices.SortedFunc(maps.Keys(m), func(a, b jobs.RankAttempt) int { return a.Rank - b.Rank }) {
+	for _, ra := range m.ranks() {
 		if k := &r.Ranks[ra.Rank]; r.Owns(ra) && k.State == jobs.WorkerRunning && len(parts) < maxLeaving {
 			parts = append(parts, fmt.Sprintf("%s leaves %s", r.Spec.Who(ra.Rank), jobs.Label(k.Name, k.Node)))
 		}

@@ -152,7 +152,6 @@ func (p *Primary) move(now time.Time, list []jobs.Move) (jobs.Size, error) {
 	maps.DeleteFunc(p.moves, func(ra jobs.RankAttempt, _ vicinity.ID) bool {
 		return !p.Rec.Owns(ra) || p.Rec.Ranks[ra.Rank].State != jobs.WorkerRunning
 	})
-	leave := map[vicinity.ID][]jobs.RankAttempt{}
 	to := moves{}
 	for _, m := range list {
 		under, err := mayMove(&p.Rec, m)
@@ -171,19 +170,23 @@ func (p *Primary) move(now time.Time, list []jobs.Move) (jobs.Size, error) {
 		}
 	}
 	news := func(ra jobs.RankAttempt) bool {
-		before, moves := p.moves[ra]
-		return !moves || to[ra] != "" && to[ra] != before
+		before, known := p.moves[ra]
+		return !known || to[ra] != "" && to[ra] != before
 	}
-	ranks := slices.SortedFunc(maps.Keys(to), func(a, b jobs.RankAttempt) int { return a.Rank - b.Rank })
+	ranks := to.ranks()
 	if slices.ContainsFunc(ranks, news) && !p.resizes.allows(now) {
 		return jobs.Size{}, fmt.Errorf("%w: job %s was changed too often (%d times at once, then every %v): try again",
 			jobs.ErrRefused, p.Rec.ID.Short(), resizeBurst, resizeEvery)
 	}
+	leave := map[vicinity.ID][]jobs.RankAttempt{}
 	for _, ra := range ranks {
-		if k := &p.Rec.Ranks[ra.Rank]; k.State == jobs.WorkerWanted {
+		k := &p.Rec.Ranks[ra.Rank]
+		if k.State == jobs.WorkerWanted {
 			p.goOn(now, ra, to[ra], k.Retried)
 			continue
-		} else if leave[k.Node] = append(leave[k.Node], ra); news(ra) {
+		}
+		leave[k.Node] = append(leave[k.Node], ra)
+		if news(ra) {
 			p.moves[ra] = to[ra]
 			p.Version++
 		}
