@@ -35,8 +35,10 @@ func mayMove(r *record.Record, m jobs.Move) (under bool, err error) {
 	}
 	k, what := &r.Ranks[m.Rank], ""
 	switch {
-	case k.GivenBack, k.State == jobs.WorkerWanted && k.Attempt == 0:
-		what = "is none of the workers that the job has"
+	case k.GivenBack:
+		what = "was given back"
+	case k.State == jobs.WorkerWanted && k.Attempt == 0:
+		what = "has not started"
 	case k.State == jobs.WorkerRunning:
 		return false, nil
 	case k.State == jobs.WorkerEnded:

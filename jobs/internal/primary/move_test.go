@@ -304,21 +304,21 @@ func TestMovesThatAreRefused(t *testing.T) {
 		err      error
 		rank, to int
 	}{
-		"starts again as a whole":               {running(jobs.Spec{Min: 2, Max: 2}, 2), jobs.ErrRefused, 1, -1},
-		"starts all of the group of rank 1":     {running(group(groups.RestartGroup), 2), jobs.ErrRefused, 1, -1},
-		"'zorilla drain --now' at a node":       {running(group(groups.RestartJob), 2), jobs.ErrRefused, 1, -1},
-		"none of its ranks alone":               {running(jobs.Spec{Min: 2, Max: 2, Access: jobs.Access{ShareWork: true}}, 2), jobs.ErrRefused, 0, -1},
-		"is an array":                           {newTalk(t, jobs.Spec{Min: 1, Max: 9, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 9, Step: 1}}}}), jobs.ErrRefused, 0, -1},
-		"has copies":                            {newTalk(t, jobs.Spec{Min: 1, Max: 1, Replicas: 2}), jobs.ErrRefused, 0, -1},
-		"has ranks 0 to 2":                      {alone(nobody), jobs.ErrRange, 3, -1},
-		"rank 2 of job aaaaa@zaaaa is none":     {alone(nobody), jobs.ErrNotRunning, 2, -1},
-		"is where it runs":                      {alone(nobody), jobs.ErrRefused, 0, 1},
-		"is no member":                          {alone(nobody), jobs.ErrRefused, 0, 8},
-		"does not suit it":                      {running(jobs.Spec{Min: 1, Max: 2, Slots: 2}, 1), jobs.ErrRefused, 0, 5},
-		"which wants one at each node":          {single, jobs.ErrRefused, 0, 2},
-		"job aaaaa@zaaaa has ended (CANCELLED)": {alone(func(c *talk) { c.p.Cancel(c.now, "", true) }), jobs.ErrNotRunning, 0, -1},
-		"is ending":                             {alone(func(c *talk) { c.p.Cancel(c.now, "a user wants that", false) }), jobs.ErrRefused, 0, -1},
-		"rank 0 of job aaaaa@zaaaa has ended":   {alone(func(c *talk) { c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1)) }), jobs.ErrNotRunning, 0, -1},
+		"starts again as a whole":                   {running(jobs.Spec{Min: 2, Max: 2}, 2), jobs.ErrRefused, 1, -1},
+		"starts all of the group of rank 1":         {running(group(groups.RestartGroup), 2), jobs.ErrRefused, 1, -1},
+		"'zorilla drain --now' at a node":           {running(group(groups.RestartJob), 2), jobs.ErrRefused, 1, -1},
+		"none of its ranks alone":                   {running(jobs.Spec{Min: 2, Max: 2, Access: jobs.Access{ShareWork: true}}, 2), jobs.ErrRefused, 0, -1},
+		"is an array":                               {newTalk(t, jobs.Spec{Min: 1, Max: 9, Array: &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 9, Step: 1}}}}), jobs.ErrRefused, 0, -1},
+		"has copies":                                {newTalk(t, jobs.Spec{Min: 1, Max: 1, Replicas: 2}), jobs.ErrRefused, 0, -1},
+		"has ranks 0 to 2":                          {alone(nobody), jobs.ErrRange, 3, -1},
+		"rank 2 of job aaaaa@zaaaa has not started": {alone(nobody), jobs.ErrNotRunning, 2, -1},
+		"is where it runs":                          {alone(nobody), jobs.ErrRefused, 0, 1},
+		"is no member":                              {alone(nobody), jobs.ErrRefused, 0, 8},
+		"does not suit it":                          {running(jobs.Spec{Min: 1, Max: 2, Slots: 2}, 1), jobs.ErrRefused, 0, 5},
+		"which wants one at each node":              {single, jobs.ErrRefused, 0, 2},
+		"job aaaaa@zaaaa has ended (CANCELLED)":     {alone(func(c *talk) { c.p.Cancel(c.now, "", true) }), jobs.ErrNotRunning, 0, -1},
+		"is ending":                                 {alone(func(c *talk) { c.p.Cancel(c.now, "a user wants that", false) }), jobs.ErrRefused, 0, -1},
+		"rank 0 of job aaaaa@zaaaa has ended":       {alone(func(c *talk) { c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1)) }), jobs.ErrNotRunning, 0, -1},
 		"waits for a node already": {alone(func(c *talk) {
 			c.p.MemberGone(c.now, jobtest.Node(1))
 			c.after(goneGrace)
