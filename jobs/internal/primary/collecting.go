@@ -88,7 +88,7 @@ func (c *collecting) needless(r *record.Record, worker int) (yes bool) {
 	r.CopiesOf(rank, func(w int, k *record.Rank) {
 		yes = yes || w != worker && k.State == jobs.WorkerEnded && c.has(jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
 	})
-	return yes || r.Spare(worker)
+	return yes || r.Surplus(worker)
 }
 
 // moving reports how far they are, nil if nothing is missing.

@@ -79,7 +79,7 @@ func (l *ledger) exited(now time.Time, w wire.WorkerReport) record.Event {
 		Wrote: &wire.Written{Stdout: w.Stdout, Stderr: w.Stderr}, Output: w.Output, Warn: w.Warn}
 	switch {
 	case !l.Rec.Replicated():
-	case l.Rec.Spare(w.Rank):
+	case l.Rec.Surplus(w.Rank):
 		ev.Output, ev.Warn = nil, nil
 	case record.BadExit(w.Exit):
 		ev.Output = nil

@@ -186,7 +186,7 @@ func (p *Primary) checkWalltime(now time.Time) {
 		w := wire.WorkerReport{RankAttempt: ra, State: jobs.WorkerEnded, Stdout: wrote.Stdout, Stderr: wrote.Stderr,
 			Exit: &work.Exit{Code: jobs.CodeTimeout, Cause: work.Walltime, Detail: process.OverTime(wall), Ended: now}}
 		p.emit(p.exited(now, w))
-		if p.stopSpare(i); !k.GivenBack {
+		if p.stopSurplus(i); !k.GivenBack {
 			p.failed(now, node, w)
 		}
 	}

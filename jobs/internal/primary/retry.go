@@ -59,15 +59,15 @@ func (p *lifecycle) stopOthers() {
 	p.giveOffersBack()
 }
 
-// stopSpare stops what is not needed any more since a worker counts.
-func (p *lifecycle) stopSpare(winner int) {
+// stopSurplus stops what is not needed any more since a worker counts.
+func (p *lifecycle) stopSurplus(winner int) {
 	rank, _ := p.Rec.Spec.RankOf(winner)
 	if !p.Rec.Replicated() || p.Rec.Won.Worker[rank] != winner {
 		return
 	}
 	stop := map[vicinity.ID][]jobs.RankAttempt{}
 	p.Rec.CopiesOf(rank, func(w int, k *record.Rank) {
-		if p.Rec.Spare(w) && k.State == jobs.WorkerRunning {
+		if p.Rec.Surplus(w) && k.State == jobs.WorkerRunning {
 			stop[k.Node] = append(stop[k.Node], jobs.RankAttempt{Rank: w, Attempt: k.Attempt})
 		}
 	})

@@ -116,7 +116,7 @@ func (p *Primary) Status() jobs.Status {
 			State: shownState(k), Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
 			Checkpoint: k.Newest(), Resumed: k.Resumed, Task: r.Spec.TaskName(rank), Replaced: k.Replaced,
 		})
-		if k.Output != nil && k.Collected && !r.Spare(i) {
+		if k.Output != nil && k.Collected && !r.Surplus(i) {
 			s.Outputs = append(s.Outputs, *k.Output)
 			s.Outputs[len(s.Outputs)-1].Rank = rank
 		}

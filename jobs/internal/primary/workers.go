@@ -131,7 +131,7 @@ func (p *Primary) acknowledge(from vicinity.ID, rep wire.Report, missed []jobs.R
 		if !a.Drop && w.State == jobs.WorkerRunning {
 			_, goes := p.moves[w.RankAttempt]
 			goes = goes || p.Rec.Ranks[w.Rank].GivenBack
-			a.Stop = stop || goes || p.Rec.Spare(w.Rank)
+			a.Stop = stop || goes || p.Rec.Surplus(w.Rank)
 			a.Notice = a.Stop && (p.Rec.Cancelled != "" || goes && !stop)
 		}
 		ack.Workers = append(ack.Workers, a)
@@ -184,7 +184,7 @@ func (p *Primary) workerEnded(now time.Time, from vicinity.ID, w wire.WorkerRepo
 			return
 		}
 		p.emit(p.exited(now, w))
-		p.stopSpare(w.Rank)
+		p.stopSurplus(w.Rank)
 		if record.BadExit(w.Exit) && p.Rec.Tasks == nil && !k.GivenBack {
 			p.failed(now, from, w)
 		}
@@ -208,7 +208,7 @@ func (p *Primary) Collected(now time.Time, ra jobs.RankAttempt, err error) {
 	switch {
 	case err == nil:
 		p.emit(record.Event{Kind: record.Collected, At: now, Ranks: []jobs.RankAttempt{ra}})
-		p.stopSpare(ra.Rank)
+		p.stopSurplus(ra.Rank)
 	case errors.Is(err, ErrNotAsked):
 		p.Search.Avoid(now, p.Rec.Ranks[ra.Rank].Node)
 		p.lost(now, []jobs.RankAttempt{ra}, fmt.Sprintf("%s: %v", p.Rec.Spec.Who(ra.Rank), err))

@@ -71,7 +71,7 @@ func (r *Record) Closing() bool { return r.Failing() || r.Tasks.over() }
 
 // Idle reports whether the end of the job does not wait for a worker.
 func (r *Record) Idle(worker int) bool {
-	return r.Replicated() && (r.Spare(worker) || r.Ranks[worker].State == jobs.WorkerLost)
+	return r.Replicated() && (r.Surplus(worker) || r.Ranks[worker].State == jobs.WorkerLost)
 }
 
 // forgiven reports whether a program that failed did so in a copy that the job

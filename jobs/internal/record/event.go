@@ -318,7 +318,7 @@ func (r *Record) warn(texts ...string) {
 func (r *Record) derive() jobs.State {
 	var granted, running, ended, waiting int
 	for i := range r.Ranks {
-		if r.Spare(i) || r.Replicated() && r.Ranks[i].State == jobs.WorkerLost {
+		if r.Surplus(i) || r.Replicated() && r.Ranks[i].State == jobs.WorkerLost {
 			continue // nobody waits for it
 		}
 		switch r.Ranks[i].State {

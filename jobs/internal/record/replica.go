@@ -33,9 +33,9 @@ func (r *Record) decide(ras []jobs.RankAttempt) {
 // undecide forgets who won: all of it is tried again.
 func (r *Record) undecide() { r.Won = Winners{Worker: map[int]int{}} }
 
-// Spare reports whether the job does not need a worker any more, since another
+// Surplus reports whether the job does not need a worker any more, since another
 // copy of its rank counts.
-func (r *Record) Spare(worker int) bool {
+func (r *Record) Surplus(worker int) bool {
 	if !r.Replicated() {
 		return false
 	}

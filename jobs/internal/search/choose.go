@@ -176,7 +176,7 @@ func (s *Search) awaitsRoom(now time.Time, c *choice, n *Next) bool {
 	case recalled > 0: // who waits for them has waited enough
 		return false
 	}
-	n.Release = append(n.Release, s.spare(c.offers, c.assign, c.demand.behind)...)
+	n.Release = append(n.Release, s.unassigned(c.offers, c.assign, c.demand.behind)...)
 	n.Recall = s.recall(now, ranges(c.offers, c.assign))
 	s.wait(until)
 	return true
@@ -250,9 +250,9 @@ func (s *nodeAnswers) wantedBack(now time.Time, offers []placement.Offer, assign
 	return ranks > 0 && left >= ranks
 }
 
-// spare lets go of the offers that no rank was assigned to, and lists them; none if jobs behind
+// unassigned lets go of the offers that no rank was assigned to, and lists them; none if jobs behind
 // this one may need them.
-func (s *nodeAnswers) spare(offers []placement.Offer, assign []int, behind int) []Returned {
+func (s *nodeAnswers) unassigned(offers []placement.Offer, assign []int, behind int) []Returned {
 	if behind > 0 {
 		return nil
 	}
