@@ -9,6 +9,16 @@ import (
 	"zorilla/jobs/internal/record"
 )
 
+// setBack takes it that what waits count from was just now if it lies ahead: the clock has been set back since
+// it was written down, and a wait of seconds would last for as many hours as that.
+func setBack(rec *record.Record, now time.Time) {
+	for _, at := range []*time.Time{&rec.Eligible, &rec.Lacking} {
+		if at.After(now) {
+			*at = now
+		}
+	}
+}
+
 // Unmet lists the dependencies that are not fulfilled yet.
 func (l *ledger) Unmet() (list []jobs.Dependency) {
 	for i, d := range l.Rec.Spec.After {

@@ -8,6 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/record"
 )
@@ -163,4 +164,25 @@ func TestWhatIsNewIsAskedForWithAVersion(t *testing.T) {
 	if len(floods) != 1 || floods[0].Ad.Where != "" {
 		t.Fatalf("got %+v", floods)
 	}
+}
+
+// A job whose origin comes back with its clock set back by hours waits for no longer than it is to.
+func TestWaitsAfterTheClockWasSetBack(t *testing.T) {
+	spec := jobs.Spec{Min: 2, Max: 2, GiveUp: codec.Duration(time.Minute), Topology: groups.Topology{Groups: []groups.Group{
+		{Name: "a", Min: 2, Max: 2, Clusters: 1, Prefer: codec.Duration(30 * time.Second)},
+	}}}
+	c := newTalk(t, spec).restarted(-5 * time.Hour)
+	if ends, want := c.p.preferences.ends, c.now.Add(30*time.Second); !ends.Equal(want) {
+		t.Errorf("it waits for one cluster until %v, want %v", ends, want)
+	}
+	if since := c.p.Explain(c.now).Since; since.After(c.now) {
+		t.Errorf("it has waited since %v, and it is %v", since, c.now)
+	}
+	c.after(30 * time.Second)
+	if !c.p.Demand().Groups.Split[0] {
+		t.Error("it still waits for one cluster")
+	}
+	c.state(jobs.Pending, -1)
+	c.after(30 * time.Second)
+	c.state(jobs.Failed, jobs.CodeZorilla)
 }

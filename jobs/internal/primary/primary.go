@@ -87,6 +87,7 @@ func (p *Primary) Tick(now time.Time) {
 	if p.Rec.State.Final() {
 		return
 	}
+	setBack(&p.Rec, now)
 	p.begin(now)
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
