@@ -9,10 +9,10 @@ import (
 
 const (
 	// What is less than onePlace apart is one place, a machine or a network of
-	// its own; what is more than twoPlaces apart never is. Where between them
+	// its own; what is more than TwoPlaces apart never is. Where between them
 	// the line runs is read from the network.
 	onePlace  = time.Millisecond
-	twoPlaces = 4 * time.Millisecond
+	TwoPlaces = 4 * time.Millisecond
 )
 
 // Cluster is a group of nodes that are near each other, such as a site.
@@ -70,7 +70,7 @@ func Group(n int, distance func(a, b int) time.Duration) [][]int {
 // cut returns the distance up to which sorted joins are made: the lower end
 // of the widest gap in proportion.
 func cut(joins []join) float32 {
-	low, high := float32(onePlace), float32(twoPlaces)
+	low, high := float32(onePlace), float32(TwoPlaces)
 	best, line := float32(0), low
 	last := low
 	for _, j := range joins {

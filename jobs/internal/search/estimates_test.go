@@ -91,3 +91,35 @@ func TestGroupsThatMayHaveMoreWaitForOthers(t *testing.T) {
 		t.Errorf("taken %v", got)
 	}
 }
+
+// Guesses may put a node into the cluster of one that it is far from, and so out of that with which there is
+// room for a group: they are measured, although no choice depends on them.
+func TestGuessesThatMakeWrongClusters(t *testing.T) {
+	kind := map[int]uint16{10: 2, 11: 2, 20: 1, 21: 1} // nodes 10 and 11 are nothing for group a
+	for name, c := range map[string]struct {
+		nodes      []int
+		infeasible bool
+	}{"room in another cluster": {[]int{10, 20, 21}, false}, "room in none": {[]int{10, 11, 20}, true}} {
+		begun := func() *sites {
+			s := newSites(t, jobs.Spec{Topology: groups.Topology{Groups: []groups.Group{{Name: "a", Min: 2, Max: 2, Clusters: 1}, {Name: "b", Min: 1, Max: 1, Where: "gpus > 1"}}}})
+			s.s.Measured = func(id vicinity.ID) time.Duration { return 20 * time.Millisecond }
+			s.guess = func(a, b vicinity.ID) time.Duration { return 0 } // and all are as far from here
+			s.s.learn(s.now, jobtest.Node(10), []vicinity.ID{jobtest.Node(21)}, []time.Duration{20 * time.Millisecond})
+			return s
+		}
+		s := begun()
+		for _, n := range c.nodes {
+			s.says(n, wire.Answer{Round: 1, Capacity: 1, Fits: kind[n], Reason: wire.ReasonBusy})
+		}
+		if s.s.lacks(&s.d) != c.infeasible {
+			t.Errorf("%s: idle they could not since %q", name, s.s.infeasible)
+		}
+		s = begun()
+		for _, n := range c.nodes {
+			s.says(n, wire.Answer{Round: 1, Key: s.key(), Workers: 1, Capacity: 1, Fits: kind[n], Room: &wire.Room{Slots: 1}})
+		}
+		if got, _ := s.taken(); (len(got) == 3) == c.infeasible || len(s.measured) > 0 == c.infeasible {
+			t.Errorf("%s: taken %v, measured %v; %s", name, got, s.measured, s.s.group.apart)
+		}
+	}
+}

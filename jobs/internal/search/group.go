@@ -24,18 +24,24 @@ type group struct {
 	apart    string    // why the offers do not do; "" = they do
 	// matters reports whether the round trip between two nodes of the latest choice counts; nil = each does.
 	matters func(a, b vicinity.ID) bool
+	doubted []vicinity.ID // the round trips between them may be why there is none; see grouping.doubted
 }
 
 // PlacePause is between two vain choices while hardly anything changes.
 const PlacePause = 250 * time.Millisecond
 
-// apart notes why no offers do, and looks for others.
+// apart notes why no offers do, and has measured what may be wrong about that, or looks for others.
 func (s *Search) apart(now time.Time, err error, n *Next) {
 	if errors.Is(err, placement.ErrInvalid) || errors.Is(err, placement.ErrStrategy) {
 		n.Err = err
 		return
 	}
 	s.changed, s.group.apart, s.horizon = true, err.Error(), anywhere
+	list, _ := s.measurePairs(now, s.group.doubted, len(s.group.doubted), s.maybeOnePlace)
+	if n.Measure = append(n.Measure, list...); len(list) > 0 {
+		s.wait(s.answersBy)
+		return
+	}
 	if s.mayExtend(now) || s.askAgain(now, n) {
 		s.decideAt = s.extended(now)
 	}

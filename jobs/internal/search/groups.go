@@ -32,6 +32,7 @@ type grouping struct {
 // arrange gives offers to a job with groups. An error says why they do not do. Where distances are only
 // estimated, they may be shorter: then it is the choice that would do, of which they are to be measured.
 func (g *grouping) arrange(d *Demand, offers []placement.Offer) (c *choice, err error) {
+	g.group.doubted = nil
 	g.pose(d)
 	g.addOffers(d, offers)
 	g.cluster()
@@ -41,6 +42,7 @@ func (g *grouping) arrange(d *Demand, offers []placement.Offer) (c *choice, err 
 		r = g.hopefully()
 	}
 	if r.Verdict != topology.Found {
+		g.group.doubted = g.doubted()
 		return nil, why
 	}
 	c = &choice{demand: d, offers: offers, near: g.near, sizes: make([]int, len(d.Groups.Most))}
@@ -83,14 +85,12 @@ func (s *Search) judge(d *Demand) {
 	}
 	g.addOthers(d)
 	r := g.hopefully()
-	if r.Verdict != topology.Infeasible {
+	if r.Verdict != topology.Infeasible || len(g.doubted()) > 0 {
 		return
 	}
 	s.infeasible = r.Why
 	g.problem.Links = nil
-	for i := range g.problem.Groups {
-		g.problem.Groups[i].Clusters = 0
-	}
+	g.anyClusters()
 	if r = g.problem.Solve(); r.Verdict == topology.Infeasible {
 		s.tooFew = r.Why
 	}
@@ -110,6 +110,37 @@ func (g *grouping) hopefully() topology.Result {
 		g.problem.Links[i].MinRTT = 0
 	}
 	return g.problem.Solve()
+}
+
+// doubted lists nodes of a problem that hope has not solved, if what round trips were guessed may be why: a guess that
+// is too short puts a node into one cluster, and so out of another, which no choice shows. It is where any clusters
+// would do that this is worth to measure.
+func (g *grouping) doubted() (list []vicinity.ID) {
+	if !g.guessed || !g.clustered() {
+		return nil
+	}
+	for _, a := range g.nodes {
+		if slices.ContainsFunc(g.nodes, func(b vicinity.ID) bool { return g.doubtful(a, b) }) {
+			list = append(list, a)
+		}
+	}
+	if g.anyClusters(); len(list) > 0 && g.problem.Solve().Verdict != topology.Found {
+		return nil
+	}
+	return list
+}
+
+// doubtful reports whether two nodes are one place by a guess.
+func (g *grouping) doubtful(a, b vicinity.ID) bool {
+	_, sure := g.Between(a, b)
+	return !sure && g.maybeOnePlace(a, b)
+}
+
+// anyClusters makes it a problem of groups that may be in any number of clusters.
+func (g *grouping) anyClusters() {
+	for i := range g.problem.Groups {
+		g.problem.Groups[i].Clusters = 0
+	}
 }
 
 // unmeasured reports whether round trips that count for a choice are not measured.
@@ -183,21 +214,31 @@ func (g *grouping) rtt(a, b int) time.Duration {
 		return rtt
 	}
 	g.guessed = true
-	least := (g.far(g.nodes[a]) - g.far(g.nodes[b])).Abs()
-	return min(rtt, least*3/4)
+	return min(rtt, g.least(g.nodes[a], g.nodes[b]))
 }
+
+// least is the shortest that the round trip between two nodes may be by how far both are from here.
+func (s *distances) least(a, b vicinity.ID) time.Duration { return (s.far(a) - s.far(b)).Abs() * 3 / 4 }
+
+// maybeOnePlace reports whether two nodes may be in one cluster by that.
+func (s *distances) maybeOnePlace(a, b vicinity.ID) bool { return s.least(a, b) <= vicinity.TwoPlaces }
 
 // bandwidth is the smaller of what both nodes say of their networks; 0 = one of them says nothing.
 func (g *grouping) bandwidth(a, b int) int64 {
 	return min(g.Search.about[g.nodes[a]].Bandwidth, g.Search.about[g.nodes[b]].Bandwidth)
 }
 
+// clustered reports whether it matters in which clusters nodes are.
+func (g *grouping) clustered() bool {
+	return slices.ContainsFunc(g.problem.Groups, func(t topology.Group) bool { return t.Clusters > 0 })
+}
+
 // cluster puts the nodes into clusters, if that matters.
 func (g *grouping) cluster() {
-	p := g.problem
-	if !slices.ContainsFunc(p.Groups, func(t topology.Group) bool { return t.Clusters > 0 }) {
+	if !g.clustered() {
 		return
 	}
+	p := g.problem
 	for number, list := range vicinity.Group(len(p.Hosts), g.rtt) {
 		for _, i := range list {
 			p.Hosts[i].Cluster = number
