@@ -42,24 +42,9 @@ func ParseArray(s string) (tasks []work.TaskIDs, atOnce int, err error) {
 			return bad()
 		}
 	}
-	for part := range strings.SplitSeq(list, ",") {
-		span, step, stepped := strings.Cut(part, ":")
-		first, last, ranged := strings.Cut(span, "-")
-		if !ranged {
-			last = first
-		}
-		r := work.TaskIDs{Step: 1}
-		var errs [3]error
-		r.First, errs[0] = strconv.Atoi(first)
-		r.Last, errs[1] = strconv.Atoi(last)
-		if stepped {
-			r.Step, errs[2] = strconv.Atoi(step)
-		}
-		if errs != [3]error{} || r.First < 0 || r.Last < r.First || r.Step < 1 || stepped && !ranged {
-			return bad()
-		}
-		r.Last -= (r.Last - r.First) % r.Step
-		tasks = append(tasks, r)
+	tasks, ok := work.ParseRuns(list)
+	if !ok {
+		return bad()
 	}
 	a := Array{Tasks: tasks}
 	if text := a.check(); text != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -234,10 +235,11 @@ The program of the rank gets SIGTERM, after 5 s SIGKILL. Then it starts again, w
 newest checkpoint ('zorilla checkpoint --help'), at NODE, or without NODE near where it
 was, but not there. If NODE has no room the rank goes to a node near it, with a warning.
 No retry is used up. Only ranks that start again alone can be moved: those of a job of
--n MIN..MAX or --strategy maheve, and of groups with restart = "rank".
+-n MIN..MAX or --strategy maheve, and of groups with restart = "rank". Several ranks are
+named as in JOB:0-3,7: all of them go, or none if one cannot.
 
 zorilla move last:3             rank 3 leaves its node
-zorilla move last:3 last:4 node7`,
+zorilla move last:0-3,7 node7   five ranks go to node7`,
 		Action: func(c *cli.Context) error {
 			job, q, err := whatMoves(c)
 			if err != nil {
@@ -262,15 +264,21 @@ zorilla move last:3 last:4 node7`,
 func whatMoves(c *cli.Context) (job string, q jobs.Resize, err error) {
 	to := ""
 	for i, arg := range c.Args().Slice() {
-		name, rank, err := splitJob(c, arg)
+		name, ranks, err := splitRanks(c, arg)
 		switch {
 		case err != nil:
 			return "", q, err
-		case rank >= 0 && (i == 0 || name == job) && to == "":
-			job, q.Move = name, append(q.Move, jobs.Move{Rank: rank})
-		case rank >= 0 && to == "":
+		case ranks != nil && (i == 0 || name == job) && to == "":
+			job = name
+			for _, rank := range ranks {
+				if slices.ContainsFunc(q.Move, func(m jobs.Move) bool { return m.Rank == rank }) {
+					return "", q, usage(c, "%.60s: rank %d is there twice", arg, rank)
+				}
+				q.Move = append(q.Move, jobs.Move{Rank: rank})
+			}
+		case ranks != nil && to == "":
 			return "", q, usage(c, "%s: want ranks of one job, %s", arg, job)
-		case i > 0 && rank < 0 && to == "":
+		case i > 0 && ranks == nil && to == "":
 			to = arg
 		case i == 0:
 			return "", q, usage(c, "%s: want JOB:RANK: which of its ranks?", arg)

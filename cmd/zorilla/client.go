@@ -225,6 +225,18 @@ func splitJob(c *cli.Context, arg string) (job string, rank int, err error) {
 	return job, rank, nil
 }
 
+// splitRanks is splitJob for commands that take ranges of ranks, as in JOB:0-3,5; there are none if only the job is named.
+func splitRanks(c *cli.Context, arg string) (job string, ranks []int, err error) {
+	job, text, found := strings.Cut(arg, ":")
+	if !found {
+		return job, nil, nil
+	}
+	if ranks, err = parseRanks(text); err != nil {
+		return "", nil, usage(c, "%.60s: %v", arg, err)
+	}
+	return job, ranks, nil
+}
+
 func noArguments(c *cli.Context) error {
 	if c.Args().Present() {
 		return usage(c, "unexpected argument %q", c.Args().First())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/work"
 )
 
 // parseSize reads the size that an option has.
@@ -145,4 +147,27 @@ func dependencies(s string) (list []jobs.Dependency, err error) {
 		list = append(list, jobs.Dependency{Kind: jobs.DependencyKind(kind), Job: jobs.ID(job)})
 	}
 	return list, nil
+}
+
+// parseRanks reads ranks as in "2,5-7": no more than a request may name, and each once.
+func parseRanks(text string) (ranks []int, err error) {
+	runs, ok := work.ParseRuns(text)
+	if !ok {
+		return nil, errors.New("want JOB:RANK, or several ranks as in JOB:0-3,5")
+	}
+	for _, r := range runs {
+		if r.Last >= jobs.MaxRanks {
+			return nil, fmt.Errorf("rank %d: want 0 to %d", r.Last, jobs.MaxRanks-1)
+		}
+		if len(ranks)+r.Count() > jobs.MaxRelease {
+			return nil, fmt.Errorf("more than %d ranks: name fewer at once", jobs.MaxRelease)
+		}
+		for rank := r.First; rank <= r.Last; rank += r.Step {
+			if slices.Contains(ranks, rank) {
+				return nil, fmt.Errorf("rank %d is there twice", rank)
+			}
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks, nil
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"zorilla/jobs"
 )
 
 // An option that cannot be read is named, with what would be right.
@@ -80,6 +83,28 @@ func TestTimesToCome(t *testing.T) {
 	for text, want := range map[string]string{"2026-10-31": "--begin 2026-10-31: that is over", "tomorrow": "or a moment such as 22:00", "25:00": "or a moment such as 22:00", "": "or a moment", "1800000000": "--begin 1800000000: a number is how many seconds there are until then, at most 31622400"} {
 		if got, err := until("--begin", text, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %v, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// Ranks are told by numbers and ranges, each once.
+func TestParseRanks(t *testing.T) {
+	for text, want := range map[string][]int{"3": {3}, "0-3": {0, 1, 2, 3}, "7,2-4,0": {7, 2, 3, 4, 0}, "0-9:4": {0, 4, 8}} {
+		if got, err := parseRanks(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	if got, err := parseRanks("0-4095"); err != nil || len(got) != jobs.MaxRelease {
+		t.Errorf("got %d ranks, %v", len(got), err)
+	}
+	const few = "more than 4096 ranks: name fewer at once"
+	for text, want := range map[string]string{
+		"": "want JOB", "3-1": "want JOB", "-1": "want JOB", "1-": "want JOB", "1,,2": "want JOB", "1-2%3": "want JOB", "x": "want JOB", "99999999999999999999": "want JOB",
+		"2,1-3": "rank 2 is there twice", "0-4096": few, "0-4000,5000-5100": few, "1073741824": "rank 1073741824: want 0 to 99999",
+		"0-9223372036854775807": "rank 9223372036854775807: want 0 to 99999",
+	} {
+		if got, err := parseRanks(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %s", text, got, err, want)
 		}
 	}
 }

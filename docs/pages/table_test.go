@@ -47,8 +47,8 @@ var listed = map[string]page{
 		},
 		not: map[string]string{
 			`cd "${ZORILLA_SOCKET%/*}" && curl -s -X POST --unix-socket socket "http://node/v1/checkpoint?dir=state"`: "is said in a worker: job-checkpoint of cmd/zorilla does it",
-			"zorilla move last:3":              "wants a rank that runs: job-move of cmd/zorilla does it",
-			"zorilla move last:3 last:4 node7": "the same",
+			"zorilla move last:3":           "wants a rank that runs: job-move of cmd/zorilla does it",
+			"zorilla move last:0-3,7 node7": "the same",
 			"zorilla checkpoint [--epoch N] [--all-ranks] [--wait=false] [DIR]":                                                                       shape,
 			`run ${steps} upto every ${every} "write_restart state/melt.restart" "shell zorilla checkpoint --all-ranks state"`:                        "is a line of LAMMPS",
 			"zorilla run -n 2 --mpi --retries 9 -i examples/lammps/in.long:in.long -- sh -c 'exec lmp -in in.long -var resume ${ZORILLA_RESTART:-0}'": "takes a minute: mpi-survives of cmd/zorilla does it",

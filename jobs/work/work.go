@@ -4,6 +4,8 @@ package work
 
 import (
 	"sort"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -91,6 +93,30 @@ type TaskNumbers struct {
 	runs  []TaskIDs
 	begin []int // place of each run's first task
 	count int
+}
+
+// ParseRuns reads numbers from 0 and ranges of them, with a step, as in "1-9:2,12".
+func ParseRuns(list string) (runs []TaskIDs, ok bool) {
+	for part := range strings.SplitSeq(list, ",") {
+		span, step, stepped := strings.Cut(part, ":")
+		first, last, ranged := strings.Cut(span, "-")
+		if !ranged {
+			last = first
+		}
+		r := TaskIDs{Step: 1}
+		var errs [3]error
+		r.First, errs[0] = strconv.Atoi(first)
+		r.Last, errs[1] = strconv.Atoi(last)
+		if stepped {
+			r.Step, errs[2] = strconv.Atoi(step)
+		}
+		if errs != [3]error{} || r.First < 0 || r.Last < r.First || r.Step < 1 || stepped && !ranged {
+			return nil, false
+		}
+		r.Last -= (r.Last - r.First) % r.Step
+		runs = append(runs, r)
+	}
+	return runs, true
 }
 
 // NumberTasks returns the IDs of the runs, in order. Each of them must hold at
