@@ -98,26 +98,32 @@ func (k *keepers) missing(l *ledger, now time.Time, rank, number int) {
 // outdate drops checkpoints of ranks that start again together which are newer than what they
 // begin with; whole: these are all ranks of the job.
 func (k *keepers) outdate(l *ledger, now time.Time, ranks []jobs.RankAttempt, whole bool) {
+	starts := record.StartsOf(&l.Rec.Lineup, nil)
 	for _, ra := range ranks {
-		if stay, changed := record.Outdated(&l.Rec.Lineup, ra.Rank, whole); changed {
+		if stay, changed := starts.Outdated(ra.Rank, whole); changed {
 			k.save(l, now, ra.Rank, stay)
 		}
 	}
 }
 
-// resumes says what ranks begin with that have made checkpoints.
-func resumes(r *record.Record, ranks []jobs.RankAttempt) (list []wire.Resume) {
-	for _, ra := range ranks {
+// resumes says what ranks begin with that have made checkpoints, and the numbers of these in the order of the ranks; nil = none
+// begins with one.
+func resumes(r *record.Record, starts *record.Starts, ranks []jobs.RankAttempt) (list []wire.Resume, numbers []int) {
+	for i, ra := range ranks {
 		m := wire.Resume{Rank: ra.Rank, Last: r.Ranks[ra.Rank].Last}
-		if c := record.Resume(&r.Lineup, ra.Rank); c != nil {
+		if c := starts.Of(ra.Rank); c != nil {
 			from := *c
 			m.From = &from
+			if numbers == nil {
+				numbers = make([]int, len(ranks))
+			}
+			numbers[i] = c.Number
 		}
 		if m.From != nil || m.Last > 0 {
 			list = append(list, m)
 		}
 	}
-	return list
+	return list, numbers
 }
 
 // checkpointAck answers what a report tells of the checkpoints of a worker.

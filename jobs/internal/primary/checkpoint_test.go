@@ -197,6 +197,38 @@ func TestKeepersHearFromAnOriginThatIsStartedAgain(t *testing.T) {
 	}
 }
 
+// The journal has the checkpoints of a rank behind all else, and the newest alone: what an attempt began with is told with its grant.
+func TestAnOriginThatIsStartedAgainKnowsWhatRanksBeganWith(t *testing.T) {
+	c := saving(t)
+	c.made(1, wiretest.RA(0, 1), 4, 5, 1)
+	c.report(1, jobs.WorkerLost, 0, wiretest.RA(0, 1))
+	c.after(2 * time.Second)
+	c.offerAgain(3, 1)
+	c.step()
+	c.report(3, jobs.WorkerReady, 0, wiretest.RA(0, 2))
+	c.report(3, jobs.WorkerRunning, 0, wiretest.RA(0, 2))
+	c.made(3, wiretest.RA(0, 2), 5, 6, 3)
+	var again record.Record
+	saved := func(ev record.Event) bool { return ev.Kind == record.Checkpointed }
+	for _, ev := range slices.DeleteFunc(slices.Clone(c.log), saved) {
+		again.Apply(ev)
+	}
+	for _, ev := range c.log {
+		if saved(ev) {
+			again.Apply(ev)
+		}
+	}
+	for rank := range c.p.Rec.Ranks {
+		live, replayed := c.p.Rec.Ranks[rank].Resumed, again.Ranks[rank].Resumed
+		if want := []int{4, 0, 0}[rank]; live != want || replayed != want {
+			t.Errorf("rank %d began with %d, and with %d as the journal tells, want %d", rank, live, replayed, want)
+		}
+	}
+	if k := &again.Ranks[0]; k.Last != 5 || k.Attempt != 2 {
+		t.Errorf("attempt %d made %d", k.Attempt, k.Last)
+	}
+}
+
 // The origin informs nodes that keep checkpoints for an earlier node of a rank: the present one may not have them dropped.
 func TestKeepersForAnEarlierNodeHear(t *testing.T) {
 	c := saving(t)

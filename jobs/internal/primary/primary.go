@@ -220,6 +220,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 	if !p.Rec.SizesOpen() {
 		sizes = nil
 	}
+	starts := record.StartsOf(&p.Rec.Lineup, sizes)
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
 		for i, place := range c.Places {
@@ -231,8 +232,9 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 				c.Replaced[i] = jobs.Replaced{}
 			}
 		}
+		from, numbers := resumes(&p.Rec, starts, ranks)
 		p.emit(record.Event{Kind: record.Granted, At: now, Node: c.Node, Name: c.Name, RTT: codec.Duration(c.RTT), Ranks: ranks,
-			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Replaced: c.Replaced}})
+			Sizing: record.Sizing{Sizes: sizes}, Placed: record.Placed{Replaced: c.Replaced, Resumed: numbers}})
 		p.elsewhere(now, ranks)
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
@@ -244,7 +246,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
 			Job: p.Rec.ID, Held: held, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
 			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
-			Resume: resumes(&p.Rec, ranks),
+			Resume: from,
 		}})
 	}
 }

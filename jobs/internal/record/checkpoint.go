@@ -37,34 +37,36 @@ func save(l *Lineup, ev Event) {
 	l.saves = true
 }
 
-// resumed is the number of the checkpoint that an attempt of a rank which is granted now begins with; 0 = none.
-func resumed(l *Lineup, rank int) int {
-	if c := Resume(l, rank); c != nil {
-		return c.Number
+// What starts again with a rank: only it, all of its group, which has the group's number, or the job.
+const (
+	alone    = -2
+	ofTheJob = -1
+)
+
+// gangOf says what starts again with a rank. Ranks that can also start again without the others, of a job that does
+// so as a whole, are alone.
+func gangOf(l *Lineup, rank int) int {
+	switch l.Spec.Restarts(rank) {
+	case groups.RestartJob:
+		return ofTheJob
+	case groups.RestartGroup:
+		group, _ := l.Spec.GroupOf(rank)
+		return group
 	}
-	return 0
+	return alone
 }
 
 // together lists the ranks that start again with one, itself included: they begin with checkpoints of
-// the same epoch. Ranks that can also start again without the others, of a job that does so as a whole, have
-// epochs of their own.
+// the same epoch.
 func together(l *Lineup, rank int) (ranks []int) {
-	switch l.Spec.Restarts(rank) {
-	case groups.RestartJob:
-		for i := range l.Ranks {
-			if l.Spec.Restarts(i) == groups.RestartJob {
-				ranks = append(ranks, i)
-			}
+	gang := gangOf(l, rank)
+	if gang == alone {
+		return []int{rank}
+	}
+	for i := range l.Ranks {
+		if gangOf(l, i) == gang {
+			ranks = append(ranks, i)
 		}
-	case groups.RestartGroup:
-		group, _ := l.Spec.GroupOf(rank)
-		for i := range l.Ranks {
-			if g, _ := l.Spec.GroupOf(i); g == group {
-				ranks = append(ranks, i)
-			}
-		}
-	default:
-		ranks = []int{rank}
 	}
 	return ranks
 }
@@ -89,23 +91,59 @@ func (k *Rank) at(epoch int64) *jobs.Checkpoint {
 	return nil
 }
 
-// Resume returns the checkpoint that an attempt of a rank which is granted now begins with, or nil: its
-// newest one, or the newest of those that all ranks have which start with it.
-func Resume(l *Lineup, rank int) *jobs.Checkpoint {
-	if !l.saves {
+// Starts tells what ranks begin with that are granted now, or start again. Those that do so together are looked at once,
+// however many of them are asked about: there may be ten thousand.
+type Starts struct {
+	l     Lineup
+	gangs map[int]gang
+}
+
+// gang is what ranks begin with that start together.
+type gang struct {
+	ranks int
+	all   *jobs.Checkpoint // the newest one that is of all of them, or nil
+	epoch int64            // else the newest of which each has one; 0 = there is none
+}
+
+// StartsOf is about the ranks that there are when groups have these sizes; nil = as they are.
+func StartsOf(l *Lineup, sizes []int) *Starts {
+	s := &Starts{l: *l, gangs: map[int]gang{}}
+	s.l.choose(sizes)
+	return s
+}
+
+// gang returns that of a rank.
+func (s *Starts) gang(rank int) gang {
+	number := gangOf(&s.l, rank)
+	if number == alone {
+		return gang{ranks: 1}
+	}
+	g, known := s.gangs[number]
+	if !known {
+		ranks := together(&s.l, rank)
+		g = gang{ranks: len(ranks), all: ofAll(&s.l, ranks), epoch: common(&s.l, ranks)}
+		s.gangs[number] = g
+	}
+	return g
+}
+
+// Of returns the checkpoint that an attempt of a rank begins with, or nil: its newest one, or the newest of those
+// that all ranks have which start with it.
+func (s *Starts) Of(rank int) *jobs.Checkpoint {
+	if !s.l.saves {
 		return nil
 	}
-	list := l.Ranks[rank].Checkpoints
-	if ranks := together(l, rank); len(ranks) > 1 {
-		if c := ofAll(l, ranks); c != nil {
-			return c
-		}
-		return l.Ranks[rank].at(common(l, ranks))
-	}
-	if len(list) == 0 {
+	k := &s.l.Ranks[rank]
+	switch g := s.gang(rank); {
+	case g.ranks == 1 && len(k.Checkpoints) == 0:
 		return nil
+	case g.ranks == 1:
+		return &k.Checkpoints[len(k.Checkpoints)-1]
+	case g.all != nil:
+		return g.all
+	default:
+		return k.at(g.epoch)
 	}
-	return &list[len(list)-1]
 }
 
 // ofAll returns the newest checkpoint that is of all ranks, or nil.
@@ -123,7 +161,7 @@ func ofAll(l *Lineup, ranks []int) (newest *jobs.Checkpoint) {
 
 // With returns whose checkpoint it is with which a rank begins.
 func With(l *Lineup, rank int) int {
-	c := Resume(l, rank)
+	c := StartsOf(l, nil).Of(rank)
 	for _, other := range together(l, rank) {
 		list := l.Ranks[other].Checkpoints
 		for i := range list {
@@ -158,20 +196,19 @@ func Keeping(l *Lineup, rank int, c jobs.Checkpoint) []jobs.Checkpoint {
 // Outdated returns which checkpoints of a rank stay when it and others start again together, perhaps with all
 // of the job: none of an epoch that one of them lacks, since it will be made again, and none at all if the
 // numbers of ranks may be other ones then.
-func Outdated(l *Lineup, rank int, whole bool) (stay []jobs.Checkpoint, changed bool) {
-	list := l.Ranks[rank].Checkpoints
+func (s *Starts) Outdated(rank int, whole bool) (stay []jobs.Checkpoint, changed bool) {
+	list := s.l.Ranks[rank].Checkpoints
 	if len(list) == 0 {
 		return nil, false
 	}
-	if whole && l.wish != nil && slices.ContainsFunc(l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {
+	if whole && s.l.wish != nil && slices.ContainsFunc(s.l.wish.Groups, func(g groups.Group) bool { return g.Min < g.Max }) {
 		return nil, true
 	}
-	ranks := together(l, rank)
-	if len(ranks) == 1 || ofAll(l, ranks) != nil {
+	g := s.gang(rank)
+	if g.ranks == 1 || g.all != nil {
 		return nil, false
 	}
-	epoch := common(l, ranks)
-	stay = slices.DeleteFunc(slices.Clone(list), func(c jobs.Checkpoint) bool { return c.Epoch > epoch })
+	stay = slices.DeleteFunc(slices.Clone(list), func(c jobs.Checkpoint) bool { return c.Epoch > g.epoch })
 	return stay, len(stay) != len(list)
 }
 

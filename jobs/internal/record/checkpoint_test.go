@@ -52,7 +52,7 @@ func numbers(list []jobs.Checkpoint) (n []int) {
 
 func TestARankAloneGoesOnFromItsNewestCheckpoint(t *testing.T) {
 	r := recordOf(jobs.Spec{Min: 1, Max: 2})
-	if c := Resume(&r.Lineup, 0); c != nil {
+	if c := StartsOf(&r.Lineup, nil).Of(0); c != nil {
 		t.Errorf("without a checkpoint it goes on from %+v", c)
 	}
 	for _, step := range []struct {
@@ -67,24 +67,19 @@ func TestARankAloneGoesOnFromItsNewestCheckpoint(t *testing.T) {
 		if got := numbers(r.Ranks[0].Checkpoints); !slices.Equal(got, step.keep) || r.Ranks[0].Last != step.made.Number {
 			t.Errorf("after %d it keeps %v, the last is %d, want %v", step.made.Number, got, r.Ranks[0].Last, step.keep)
 		}
-		if c := Resume(&r.Lineup, 0); c == nil || c.Number != step.made.Number {
+		if c := StartsOf(&r.Lineup, nil).Of(0); c == nil || c.Number != step.made.Number {
 			t.Errorf("after %d it goes on from %+v", step.made.Number, c)
 		}
-		if _, changed := Outdated(&r.Lineup, 0, true); changed {
+		if _, changed := StartsOf(&r.Lineup, nil).Outdated(0, true); changed {
 			t.Errorf("after %d something is outdated", step.made.Number)
 		}
 	}
-	if c := Resume(&r.Lineup, 1); c != nil {
+	if c := StartsOf(&r.Lineup, nil).Of(1); c != nil {
 		t.Errorf("the other rank goes on from %+v", c)
-	}
-	r.Apply(Event{Kind: Lost, At: jobtest.Start, Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 1}}})
-	r.Apply(Event{Kind: Granted, At: jobtest.Start, Node: jobtest.Node(2), Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 2}}})
-	if r.Ranks[0].Resumed != 6 || r.Ranks[0].Last != 6 {
-		t.Errorf("its second attempt begins with %d of %d", r.Ranks[0].Resumed, r.Ranks[0].Last)
 	}
 	// None is left: it begins anew, and numbers go on.
 	r.Apply(SavedNow(&r.Lineup, jobtest.Start, 0, nil))
-	if c := Resume(&r.Lineup, 0); c != nil || r.Ranks[0].Last != 6 {
+	if c := StartsOf(&r.Lineup, nil).Of(0); c != nil || r.Ranks[0].Last != 6 {
 		t.Errorf("it goes on from %+v, the last is %d", c, r.Ranks[0].Last)
 	}
 }
@@ -101,7 +96,7 @@ func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
 		t.Errorf("rank 0 keeps %v", got)
 	}
 	for rank := range 3 {
-		if c := Resume(&r.Lineup, rank); c == nil || c.Epoch != 10 {
+		if c := StartsOf(&r.Lineup, nil).Of(rank); c == nil || c.Epoch != 10 {
 			t.Errorf("rank %d goes on from %+v", rank, c)
 		}
 	}
@@ -111,7 +106,7 @@ func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
 	}
 	// They start again from 20: what rank 0 made later is made again.
 	for rank := range 3 {
-		stay, changed := Outdated(&r.Lineup, rank, true)
+		stay, changed := StartsOf(&r.Lineup, nil).Outdated(rank, true)
 		if changed != (rank == 0) {
 			t.Errorf("rank %d: outdated: %v", rank, changed)
 		}
@@ -121,11 +116,11 @@ func TestRanksThatStartTogetherGoOnFromOneEpoch(t *testing.T) {
 	}
 	r.Apply(SavedNow(&r.Lineup, jobtest.Start, 1, nil))
 	for rank := range 3 {
-		if c := Resume(&r.Lineup, rank); c != nil {
+		if c := StartsOf(&r.Lineup, nil).Of(rank); c != nil {
 			t.Errorf("one has none left, and rank %d goes on from %+v", rank, c)
 		}
 	}
-	if stay, changed := Outdated(&r.Lineup, 2, true); !changed || len(stay) > 0 {
+	if stay, changed := StartsOf(&r.Lineup, nil).Outdated(2, true); !changed || len(stay) > 0 {
 		t.Errorf("one has none left, and rank 2 keeps %v (%v)", stay, changed)
 	}
 }
@@ -135,11 +130,11 @@ func TestRanksOfAGroupGoOnTogether(t *testing.T) {
 		{Name: "a", Min: 2, Max: 2, Restart: groups.RestartGroup}, {Name: "b", Min: 1, Max: 1, Restart: groups.RestartRank}}}})
 	r.make(t, 0, saved(1, 5, 2))
 	r.make(t, 2, saved(1, 7, 2))
-	if a, b := Resume(&r.Lineup, 0), Resume(&r.Lineup, 2); a != nil || b == nil {
+	if a, b := StartsOf(&r.Lineup, nil).Of(0), StartsOf(&r.Lineup, nil).Of(2); a != nil || b == nil {
 		t.Errorf("rank 0 goes on from %+v, rank 2 from %+v", a, b)
 	}
 	r.make(t, 1, saved(1, 5, 2))
-	if a := Resume(&r.Lineup, 0); a == nil || a.Epoch != 5 {
+	if a := StartsOf(&r.Lineup, nil).Of(0); a == nil || a.Epoch != 5 {
 		t.Errorf("rank 0 goes on from %+v", a)
 	}
 }
@@ -152,7 +147,7 @@ func TestRanksThatStartAloneDoNotHoldBackTheJob(t *testing.T) {
 	r.make(t, 1, saved(1, 5, 2))
 	r.make(t, 2, saved(1, 7, 2))
 	for rank, epoch := range []int64{5, 5, 7} {
-		if c := Resume(&r.Lineup, rank); c == nil || c.Epoch != epoch {
+		if c := StartsOf(&r.Lineup, nil).Of(rank); c == nil || c.Epoch != epoch {
 			t.Errorf("rank %d goes on from %+v", rank, c)
 		}
 	}
@@ -166,13 +161,13 @@ func TestCheckpointsGoWithTheSizesOfGroups(t *testing.T) {
 		Ranks: []jobs.RankAttempt{{Rank: 0, Attempt: 2}, {Rank: 1, Attempt: 2}, {Rank: 2, Attempt: 2}}})
 	for rank := range 3 {
 		r.make(t, rank, saved(1, 5, 2))
-		if _, changed := Outdated(&r.Lineup, rank, false); changed && rank != 1 { // the other of its group has none yet
+		if _, changed := StartsOf(&r.Lineup, nil).Outdated(rank, false); changed && rank != 1 { // the other of its group has none yet
 			t.Errorf("its group starts again, and rank %d loses its checkpoint", rank)
 		}
 		r.make(t, rank, saved(2, 5, 2))
 	}
 	for rank := range 3 {
-		if stay, changed := Outdated(&r.Lineup, rank, true); !changed || len(stay) > 0 {
+		if stay, changed := StartsOf(&r.Lineup, nil).Outdated(rank, true); !changed || len(stay) > 0 {
 			t.Errorf("rank %d keeps %v", rank, stay)
 		}
 	}
@@ -209,7 +204,7 @@ func TestCheckpointsOfARankAreBounded(t *testing.T) {
 	for n := range 5 { // the other one comes after it
 		r.make(t, 1, saved(n+1, int64(n+1), 3))
 		r.make(t, 0, saved(n+17, int64(n+17), 3))
-		if c := Resume(&r.Lineup, 0); c == nil || c.Number != n+1 {
+		if c := StartsOf(&r.Lineup, nil).Of(0); c == nil || c.Number != n+1 {
 			t.Errorf("both have %d, and it goes on from %+v", n+1, c)
 		}
 	}
@@ -219,5 +214,39 @@ func TestCheckpointsOfARankAreBounded(t *testing.T) {
 	bad := SavedNow(&r.Lineup, jobtest.Start, 0, make([]jobs.Checkpoint, 1))
 	if bad.Sound(r) {
 		t.Error("an empty checkpoint is sound")
+	}
+}
+
+// Of ten thousand ranks that start together each begins with what all have: that is looked for once, not by each of them.
+func TestRanksThatStartTogetherAreLookedAtOnce(t *testing.T) {
+	const ranks = 1000
+	r := recordOf(jobs.Spec{Min: ranks, Max: ranks})
+	for rank := range ranks {
+		r.Apply(SavedNow(&r.Lineup, jobtest.Start, rank, []jobs.Checkpoint{saved(1, 10, 1), saved(2, 20, 1)}))
+	}
+	if n := testing.AllocsPerRun(1, func() {
+		for rank, starts := 0, StartsOf(&r.Lineup, nil); rank < ranks; rank++ {
+			if c := starts.Of(rank); c == nil || c.Epoch != 20 {
+				t.Fatalf("rank %d begins with %+v", rank, c)
+			}
+			if _, changed := starts.Outdated(rank, true); changed {
+				t.Fatalf("of rank %d something is outdated", rank)
+			}
+		}
+	}); n > 2*ranks+100 { // a list of what stays for each, and of the ranks once
+		t.Errorf("%v objects for %d ranks", n, ranks)
+	}
+}
+
+func BenchmarkStarts(b *testing.B) {
+	const ranks = 10_000
+	r := recordOf(jobs.Spec{Min: ranks, Max: ranks})
+	for rank := range ranks {
+		r.Apply(SavedNow(&r.Lineup, jobtest.Start, rank, []jobs.Checkpoint{saved(1, 10, 1), saved(2, 20, 1)}))
+	}
+	for b.Loop() {
+		for rank, starts := 0, StartsOf(&r.Lineup, nil); rank < ranks; rank++ {
+			starts.Of(rank)
+		}
 	}
 }

@@ -111,6 +111,9 @@ func (k *Rank) grant(attempt int, ev Event, place int) {
 	*k = k.fresh()
 	k.Attempt, k.Node, k.Name, k.RTT = attempt, ev.Node, ev.Name, time.Duration(ev.RTT)
 	k.State, k.GivenBack = jobs.WorkerPreparing, false
+	if place < len(ev.Resumed) {
+		k.Resumed = ev.Resumed[place]
+	}
 	if place < len(ev.Replaced) && ev.Replaced[place].From != "" {
 		k.Replaced = &ev.Replaced[place]
 	}
@@ -197,7 +200,6 @@ func (r *Record) Apply(ev Event) {
 		for i, ra := range ev.Ranks {
 			keep(r, ra.Rank)
 			r.Ranks[ra.Rank].grant(ra.Attempt, ev, i)
-			r.Ranks[ra.Rank].Resumed = resumed(&r.Lineup, ra.Rank)
 		}
 	case Released:
 		r.each(ev.Ranks, func(k *Rank) { k.release(ev.Reason) })
