@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"zorilla/internal/codec"
@@ -158,12 +159,29 @@ type WorkerStatus struct {
 	// Checkpoint is the newest one of the rank, and Resumed the number of that with which the attempt began.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Resumed    int         `json:"resumed,omitempty"`
+	// Keepers are the labels of Checkpoint.Holders, with the names that the origin knows; nodes of earlier versions tell none.
+	Keepers []string `json:"keepers,omitempty"`
 	// Task is the name of the rank's task, of a job whose graph has names.
 	Task string `json:"task,omitempty"`
 	// Cluster is that of the node, as the node that answers knows clusters now; only of a job with a graph or groups.
 	Cluster string `json:"cluster,omitempty"`
 	// Replaced is why the attempt has this node, of a rank that was lost with another one.
 	Replaced *Replaced `json:"replaced,omitempty"`
+}
+
+// KeptAt names the nodes that keep the newest checkpoint of the rank, if there is one.
+func (w *WorkerStatus) KeptAt() string {
+	if w.Checkpoint == nil {
+		return ""
+	}
+	names := slices.Clone(w.Keepers)
+	if len(names) != len(w.Checkpoint.Holders) {
+		names = nil
+		for _, id := range w.Checkpoint.Holders {
+			names = append(names, id.Short())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Replaced is how near the node of a rank is to the one that the rank was lost with.

@@ -320,16 +320,12 @@ func checkpointTable(st jobs.Status, now time.Time) [][]string {
 		if c == nil {
 			continue
 		}
-		var nodes []string
-		for _, id := range c.Holders {
-			nodes = append(nodes, string(id.Short()))
-		}
-		text := strings.Join(nodes, ", ")
+		text := w.KeptAt()
 		if c.Short != "" {
 			text += ": " + c.Short
 		}
 		rows = append(rows, []string{described.Rank(&st.Spec, w.Rank), strconv.Itoa(c.Number), strconv.FormatInt(c.Epoch, 10), units.Span(now.Sub(c.At)),
-			strconv.Itoa(c.Files), units.Bytes(c.Bytes), columns.Cut(text, 100)})
+			strconv.Itoa(c.Files), units.Bytes(c.Bytes), columns.Cut(text, 200)})
 	}
 	return rows
 }

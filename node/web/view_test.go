@@ -207,13 +207,13 @@ func TestFilesOnTheirWay(t *testing.T) {
 }
 
 func TestAttemptText(t *testing.T) {
-	c := &jobs.Checkpoint{Number: 9, Bytes: 2048, Holders: make([]vicinity.ID, 3)}
+	c := &jobs.Checkpoint{Number: 9, Bytes: 2048, Holders: []vicinity.ID{"zaaaaaaa", "zbbbbbbb"}}
 	for want, w := range map[string]jobs.WorkerStatus{
 		"":          {Attempt: 1},
 		"attempt 2": {Attempt: 2},
-		"attempt 3, since its node died; from checkpoint 7":                {Attempt: 3, Retried: "its node died", Resumed: 7},
-		"checkpoint 9 (2 KiB) is at 3 nodes":                               {Attempt: 1, Checkpoint: c},
-		"attempt 2; from checkpoint 9; checkpoint 9 (2 KiB) is at 3 nodes": {Attempt: 2, Resumed: 9, Checkpoint: c},
+		"attempt 3, since its node died; from checkpoint 7":                      {Attempt: 3, Retried: "its node died", Resumed: 7},
+		"checkpoint 9 (2 KiB) is at zaaaa, zbbbb":                                {Attempt: 1, Checkpoint: c},
+		"attempt 2; from checkpoint 9; checkpoint 9 (2 KiB) is at lima\ufffd, b": {Attempt: 2, Resumed: 9, Checkpoint: c, Keepers: []string{"lima\x1b", "b"}},
 	} {
 		if got := attemptText(&jobs.Spec{}, &w); got != want {
 			t.Errorf("%q, want %q", got, want)

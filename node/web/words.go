@@ -91,7 +91,7 @@ func attemptText(spec *jobs.Spec, w *jobs.WorkerStatus) string {
 		parts = append(parts, "from checkpoint "+strconv.Itoa(w.Resumed))
 	}
 	if c := w.Checkpoint; c != nil {
-		parts = append(parts, fmt.Sprintf("checkpoint %d (%s) is at %s", c.Number, units.Bytes(c.Bytes), plural(len(c.Holders), "node", "nodes")))
+		parts = append(parts, fmt.Sprintf("checkpoint %d (%s) is at %s", c.Number, units.Bytes(c.Bytes), label(w.KeptAt(), textLimit)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -138,6 +138,24 @@ func checkpointAck(k *record.Rank, told *wire.CheckpointReport) *wire.Checkpoint
 	return a
 }
 
+// labels names the nodes that keep the newest checkpoint of a rank, those that are members by their names, too.
+func labels(k *record.Rank, self vicinity.Member, member func(vicinity.ID) (vicinity.Member, bool)) (list []string) {
+	if len(k.Checkpoints) == 0 {
+		return nil
+	}
+	for _, id := range k.Checkpoints[len(k.Checkpoints)-1].Holders {
+		about, _ := member(id)
+		switch id {
+		case self.ID:
+			about = self
+		case k.Node:
+			about.Name = k.Name
+		}
+		list = append(list, jobs.Label(about.Name, id))
+	}
+	return list
+}
+
 // needed lists what a node is to keep, and whether that is anything that the job has. What has not been heard of
 // here stays there: it may be what its rank begins with by the time that the node hears this.
 func needed(r *record.Record, id vicinity.ID) (m wire.Keep, has bool) {

@@ -229,6 +229,30 @@ func TestAnOriginThatIsStartedAgainKnowsWhatRanksBeganWith(t *testing.T) {
 	}
 }
 
+// Those that keep a checkpoint are named as nodes are elsewhere: members, the origin itself, and the rank's own node although it is gone.
+func TestKeepersHaveNames(t *testing.T) {
+	c := saving(t)
+	c.p.self.Name = "origin"
+	c.made(1, wiretest.RA(0, 1), 4, 5, 6, 0, 1)
+	c.p.Member = func(id vicinity.ID) (m vicinity.Member, ok bool) {
+		if ok = id == jobtest.Node(5); ok {
+			m = vicinity.Member{ID: id, Name: "lima"}
+		}
+		return m, ok
+	}
+	var want []string
+	for i, name := range []string{"lima", "", "origin", "n"} {
+		want = append(want, jobs.Label(name, jobtest.Node([]int{5, 6, 0, 1}[i])))
+	}
+	st := c.p.Status()
+	if got := st.Workers[0].Keepers; !slices.Equal(got, want) {
+		t.Errorf("it is kept by %q, want %q", got, want)
+	}
+	if got := st.Workers[1].Keepers; got != nil {
+		t.Errorf("what the other rank has not made is kept by %q", got)
+	}
+}
+
 // The origin informs nodes that keep checkpoints for an earlier node of a rank: the present one may not have them dropped.
 func TestKeepersForAnEarlierNodeHear(t *testing.T) {
 	c := saving(t)

@@ -114,7 +114,7 @@ func (p *Primary) Status() jobs.Status {
 			Won:     r.Replicated() && r.Telling(rank) == i && k.Collected && record.Succeeded(k.Exit),
 			Attempt: k.Attempt, Retried: k.Retried, Node: k.Node, Name: k.Name, RTT: codec.Duration(k.RTT),
 			State: shownState(k), Exit: k.Exit, Stdout: got.Stdout, Stderr: got.Stderr,
-			Checkpoint: k.Newest(), Resumed: k.Resumed, Task: r.Spec.TaskName(rank), Replaced: k.Replaced,
+			Checkpoint: k.Newest(), Resumed: k.Resumed, Keepers: labels(k, p.self, p.Member), Task: r.Spec.TaskName(rank), Replaced: k.Replaced,
 		})
 		if k.Output != nil && k.Collected && !r.Surplus(i) {
 			s.Outputs = append(s.Outputs, *k.Output)
