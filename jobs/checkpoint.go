@@ -96,6 +96,8 @@ type CheckpointAnswer struct {
 	Keepers []string `json:"keepers"`
 	// Short says why these are fewer than there should be, or why none is far away (--checkpoint-far); one line.
 	Short string `json:"short,omitempty"`
+	// Told is set if the answer to the checkpoint before had the same Short.
+	Told bool `json:"told,omitempty"`
 	// LeftOut says which files of the directory are not in it, since they are links or the like, or have names
 	// that cannot be sent; one line.
 	LeftOut string `json:"left_out,omitempty"`

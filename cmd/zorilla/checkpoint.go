@@ -136,7 +136,7 @@ func printCheckpoint(out, warnings io.Writer, a *jobs.CheckpointAnswer, waited b
 	switch {
 	case waited && !a.Safe:
 		return fmt.Errorf("checkpoint %d is not safe: %s", a.Number, columns.Clean(a.Short))
-	case a.Short != "":
+	case a.Short != "" && !a.Told: // a program that makes one each minute would fill its output with it
 		_, _ = fmt.Fprintf(warnings, "zorilla: warning: checkpoint %d: %s\n", a.Number, columns.Clean(a.Short))
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -106,5 +107,21 @@ func TestParseRanks(t *testing.T) {
 		if got, err := parseRanks(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want %s", text, got, err, want)
 		}
+	}
+}
+
+// A program that makes a checkpoint each minute would fill its output with why no others keep it.
+func TestWarningsOfCheckpoints(t *testing.T) {
+	for want, a := range map[string]jobs.CheckpointAnswer{
+		"zorilla: warning: checkpoint 3: too few\n": {Number: 3, Safe: true, Short: "too few"},
+		"": {Number: 3, Safe: true, Short: "too few", Told: true},
+	} {
+		var warnings strings.Builder
+		if err := printCheckpoint(io.Discard, &warnings, &a, true); err != nil || warnings.String() != want {
+			t.Errorf("%+v: %q, %v", a, warnings.String(), err)
+		}
+	}
+	if err := printCheckpoint(io.Discard, io.Discard, &jobs.CheckpointAnswer{Number: 3, Short: "too few", Told: true}, true); err == nil || !strings.Contains(err.Error(), "too few") {
+		t.Errorf("one that is not safe: %v", err)
 	}
 }

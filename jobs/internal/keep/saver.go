@@ -89,6 +89,7 @@ type progress struct {
 	oldest int           // that it needs
 	news   chan struct{} // closed when these change
 	kept   []vicinity.ID // by whom the newest is kept
+	short  string        // what was answered last of why it is kept by no others
 }
 
 // NewSaver returns one that keeps what it makes in a Keeper, too.
@@ -164,6 +165,9 @@ func (s *Saver) Checkpoint(running, ctx context.Context, id Worker, q jobs.Check
 	}
 	select {
 	case a = <-result:
+		s.mu.Lock()
+		a.Told, w.short = a.Short != "" && a.Short == w.short, a.Short
+		s.mu.Unlock()
 		a.LeftOut = leftOut
 		return a, nil
 	case <-ctx.Done():

@@ -244,6 +244,33 @@ func TestNodesThatDoNotAnswerAreNotWaitedForLonger(t *testing.T) {
 	})
 }
 
+// Why others do not keep it is news once, until it is something else: a program that waits is told, and only it.
+func TestWhyOthersDoNotKeepItIsNewsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t, 10)
+		const few = "only one is on another host"
+		for i, c := range []struct {
+			short string
+			told  bool
+		}{{few, false}, {few, true}, {"another reason", false}, {"another reason", true}, {few, false}, {"", false}} {
+			w.near = []int{10, 11}
+			if w.short = c.short; c.short != "" {
+				w.near = w.near[:1]
+			}
+			if a := w.checkpoint(); a.Short != c.short || a.Told != c.told {
+				t.Errorf("answer %d: %q, told before: %v, want %q, %v", i+1, a.Short, a.Told, c.short, c.told)
+			}
+			if i > 0 {
+				continue
+			}
+			if a, err := w.saver.Checkpoint(t.Context(), t.Context(), Worker{Job: job, RankAttempt: jobs.RankAttempt{Rank: 4, Attempt: 1}}, jobs.CheckpointAsk{Dir: "state"}); err != nil || a.Short != "" {
+				t.Errorf("one that does not wait hears %+v, %v", a, err)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
 func TestItsOriginIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t, 10, 11)
