@@ -22,6 +22,7 @@ func TestWorkersTwoSecondsAway(t *testing.T) {
 			"a gang, some of it near": {0, 2, jobs.Spec{Min: 5, Max: 5}},
 			"at least one":            {2, 2, jobs.Spec{Min: 1, Max: 8}},
 			"compact":                 {2, 1, jobs.Spec{Min: 6, Max: 6, Strategy: "compact"}},
+			"copies":                  {3, 0, jobs.Spec{Min: 1, Max: 1, Replicas: 3}},
 			"spread":                  {1, 1, jobs.Spec{Min: 4, Max: 4, Strategy: "spread"}},
 		} {
 			layout := sim.Layout{Sizes: []int{2, 2}, RTT: [][]time.Duration{{0, far}, {far, 0}}}
@@ -40,7 +41,7 @@ func TestWorkersTwoSecondsAway(t *testing.T) {
 							running++
 						}
 					}
-					return running == c.job.Max
+					return running == c.job.Workers()
 				})
 				w.sound(t)
 				if took := w.net.Elapsed() - began; !all || took > 7*far {

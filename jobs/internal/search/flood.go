@@ -84,10 +84,13 @@ func (s *Search) flood(now time.Time, radius int, d *Demand, n *Next) {
 // keepFor is how long the offers of a flood are kept: until those can have answered without whose
 // room, as they have reported, the job would never get what it needs at once.
 func (s *Search) keepFor(d *Demand) time.Duration {
-	near, far := 0, time.Duration(0)
+	near, far, most := 0, time.Duration(0), jobs.MaxRanks
+	if s.spec.Replicas > 1 { // a node gets no rank twice
+		most = s.spec.Max
+	}
 	for id, c := range s.room {
 		if rtt := s.far(id) * 5 / 4; rtt <= KeepOffers {
-			near += c.workers
+			near += min(c.workers, most)
 		} else if c.workers > 0 && rtt <= MaxKeep {
 			far = max(far, rtt)
 		}
