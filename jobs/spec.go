@@ -16,7 +16,6 @@ import (
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
-	"zorilla/jobs/placement/mapping"
 	"zorilla/transfer"
 )
 
@@ -63,26 +62,6 @@ type Spec struct {
 	Notices
 
 	Access
-}
-
-// Placing is how the nodes of a job are to be to each other.
-type Placing struct {
-	MaxRTT     codec.Duration  `json:"max_rtt,omitempty"`      // between any two of them; 0 = no bound
-	OnePerNode bool            `json:"one_per_node,omitempty"` // no two workers are at one
-	Graph      *mapping.Listed `json:"graph,omitempty"`        // by which ranks are placed; nil = by their distances alone
-}
-
-// check returns what is wrong, as a user sees it.
-func (p *Placing) check(s *Spec) string {
-	switch {
-	case p.MaxRTT < 0 || time.Duration(p.MaxRTT) > MaxApart:
-		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", p.MaxRTT, MaxApart)
-	case p.OnePerNode && placement.Strategy(s.Strategy) == placement.Concentrate:
-		return "--one-per-node with --strategy concentrate, which fills each node: want one of them"
-	case s.Single() && s.ShareWork:
-		return "--one-per-node, or --strategy maheve, with --share-work: there is nobody to share a directory with; want one of them"
-	}
-	return s.checkGraph()
 }
 
 // Access is what workers can reach of a node, and what it does for them.

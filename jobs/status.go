@@ -94,6 +94,15 @@ type Status struct {
 type Shape struct {
 	Asked  int           `json:"asked,omitempty"`  // how many were asked for last while it ran; 0 = nobody has asked
 	Groups []GroupStatus `json:"groups,omitempty"` // in the order of its file
+	Spares []Spare       `json:"spares,omitempty"` // by node
+}
+
+// Spare is room that a node keeps for ranks of a job that may be lost.
+type Spare struct {
+	Node    vicinity.ID `json:"node"`
+	Name    string      `json:"name"`
+	Workers int         `json:"workers"`
+	Ready   bool        `json:"ready"` // the inputs of the job are there
 }
 
 // GroupStatus is a group of a job.
@@ -283,11 +292,12 @@ func (m *Moving) String() string {
 type Explanation struct {
 	ID       ID             `json:"id"`
 	State    State          `json:"state"`
-	Summary  string         `json:"summary"`  // one line
-	Wanted   int            `json:"wanted"`   // workers still looked for
-	Asked    int            `json:"asked"`    // distinct nodes that answered
-	Offered  int            `json:"offered"`  // distinct nodes that offered
-	Declined map[string]int `json:"declined"` // distinct nodes by reason
+	Summary  string         `json:"summary"`          // one line
+	Wanted   int            `json:"wanted"`           // workers still looked for
+	Spares   bool           `json:"spares,omitempty"` // which they are: all ranks have nodes
+	Asked    int            `json:"asked"`            // distinct nodes that answered
+	Offered  int            `json:"offered"`          // distinct nodes that offered
+	Declined map[string]int `json:"declined"`         // distinct nodes by reason
 	Nodes    []NodeAnswer   `json:"nodes"`
 	Since    time.Time      `json:"since,omitzero"` // when it began to wait for workers
 	Until    time.Time      `json:"until,omitzero"` // when that ended: with its first START, or with the job; zero = it waits, or is staged

@@ -55,7 +55,11 @@ zorilla explain last`,
 func printExplanation(con *console, e jobs.Explanation, now time.Time, rounds bool) error {
 	rows := [][]string{{"job", e.ID.Short()}, {"state", string(e.State)}, {"why", e.Summary}}
 	if e.Wanted > 0 && !e.State.Final() {
-		rows = append(rows, []string{"wanted", count(e.Wanted, "more worker")})
+		noun := "worker"
+		if e.Spares {
+			noun = "spare"
+		}
+		rows = append(rows, []string{"wanted", count(e.Wanted, "more "+noun)})
 	}
 	rows = append(rows, []string{"asked", askedLine(e)})
 	switch {

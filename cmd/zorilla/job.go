@@ -21,7 +21,6 @@ import (
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/mounts"
-	"zorilla/jobs/placement/mapping"
 	"zorilla/transfer"
 )
 
@@ -58,6 +57,8 @@ func jobFlags() []cli.Flag {
 			Usage: "what ranks tell each other, for --strategy maheve: `GRAPH` such as grid:8x8, ring:64 or a file in the format of METIS"},
 		&cli.StringFlag{Name: "max-rtt", Usage: "no two nodes of the job are farther apart than `TIME`, such as 5ms"},
 		&cli.BoolFlag{Name: "one-per-node", Usage: "no two workers of the job are at one node"},
+		&cli.StringFlag{Name: "spares", DefaultText: "none; 10% with --strategy maheve",
+			Usage: "keep room for `N` more workers, or for N% of them, where ranks go on that are lost with their nodes"},
 		&cli.IntFlag{Name: "replicas", DefaultText: "1", Usage: "run each rank `R` times, on different nodes; the first copy to end with 0 counts"},
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
 		&cli.StringFlag{Name: "begin", DefaultText: "at once",
@@ -170,8 +171,8 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 	if spec.Min, spec.Max, err = units.ParseRange(c.String("n")); err != nil {
 		return fmt.Errorf("-n %s: %w", c.String("n"), err)
 	}
-	if err = readGraph(c, spec); err != nil {
-		return fmt.Errorf("--graph: %w", err)
+	if err = readPlacing(c, spec); err != nil {
+		return err
 	}
 	if spec.MaxOutput, err = maxOutput(c.String("max-output")); err != nil {
 		return err
@@ -225,33 +226,6 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 		return err
 	}
 	return nil
-}
-
-// readGraph reads a task graph, a name such as grid:8x8 or a file; there is a rank for each task.
-func readGraph(c *cli.Context, spec *jobs.Spec) (err error) {
-	name := c.String("graph")
-	if name == "" || spec.Graph != nil { // tasks of the job file go before a configuration
-		return nil
-	}
-	if kind, _, found := strings.Cut(name, ":"); found && (kind == "grid" || kind == "ring") {
-		spec.Graph = &mapping.Listed{Name: name}
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("%s: %w; want such a file, grid:ROWSxCOLUMNS or ring:TASKS", name, errors.Unwrap(err))
-		}
-		defer f.Close()
-		m, err := mapping.ReadMETIS(f)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		spec.Graph = mapping.List(m)
-	}
-	m, err := spec.Graph.Graph()
-	if err == nil && spec.Mapped() && !c.IsSet("n") {
-		spec.Min, spec.Max = len(m.Cost), len(m.Cost)
-	}
-	return err
 }
 
 // environment reads K=V, or K to be looked up.

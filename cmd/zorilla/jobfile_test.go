@@ -155,7 +155,7 @@ func choices() map[string][]string {
 		"where": {`site == "a\b"`, "mem >= 8G && slots > 1"}, "mount": {"/data", "/scratch:rw"}, "net": {"host", "job", "none"}, "mpi": {"true", "false"},
 		"share-work": {"true"}, "t": {"10m", "600", "1-00:00:01"}, "i": {"in", "in:there", "i*"}, "o": {"out-*", "a,b", ".hidden"},
 		"e": {"A=1", "A=2", "B.c=x=y \"'\\ é", "HOME", "E="}, "key": {"k-1"}, "J": {"a name", "007"}, "priority": {"-3", "5"}, "strategy": {"spread", "nearest"},
-		"max-rtt": {"5ms"}, "one-per-node": {"true"},
+		"max-rtt": {"5ms"}, "one-per-node": {"true"}, "spares": {"1", "50%"},
 		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
 		"lost-after": {"2s"}, "checkpoint-far": {"true"},
 		"launcher": {"mpirun"}, "signal": {"USR1", "sigterm@5s", "10@1m"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},

@@ -6,11 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/placement/mapping"
 	"zorilla/jobs/work"
 )
 
@@ -170,4 +174,61 @@ func parseRanks(text string) (ranks []int, err error) {
 		}
 	}
 	return ranks, nil
+}
+
+// readPlacing reads the task graph, and how many spares there are to be.
+func readPlacing(c *cli.Context, spec *jobs.Spec) (err error) {
+	if err = readGraph(c, spec); err != nil {
+		return fmt.Errorf("--graph: %w", err)
+	}
+	spec.Spares, err = spares(c.String("spares"), spec)
+	return err
+}
+
+// readGraph reads a task graph, a name such as grid:8x8 or a file; there is a rank for each task.
+func readGraph(c *cli.Context, spec *jobs.Spec) (err error) {
+	name := c.String("graph")
+	if name == "" || spec.Graph != nil { // tasks of the job file go before a configuration
+		return nil
+	}
+	if kind, _, found := strings.Cut(name, ":"); found && (kind == "grid" || kind == "ring") {
+		spec.Graph = &mapping.Listed{Name: name}
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w; want such a file, grid:ROWSxCOLUMNS or ring:TASKS", name, errors.Unwrap(err))
+		}
+		defer f.Close()
+		m, err := mapping.ReadMETIS(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		spec.Graph = mapping.List(m)
+	}
+	m, err := spec.Graph.Graph()
+	if err == nil && spec.Mapped() && !c.IsSet("n") {
+		spec.Min, spec.Max = len(m.Cost), len(m.Cost)
+	}
+	return err
+}
+
+// spares reads how many spares a job is to have: a number, or a share of its workers.
+func spares(text string, spec *jobs.Spec) (int, error) {
+	if text == "" {
+		if !spec.Mapped() {
+			return 0, nil
+		}
+		text = fmt.Sprintf("%.0f%%", 100*mapping.DefaultSpares)
+	}
+	digits, share := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(digits)
+	switch {
+	case err != nil || n < 0:
+		return 0, fmt.Errorf("--spares %s: want a number of workers, or a share such as 10%%", text)
+	case share && n > 100:
+		return 0, fmt.Errorf("--spares %s: want at most 100%%", text)
+	case share:
+		n = (n*spec.Max + 99) / 100
+	}
+	return n, nil
 }

@@ -137,6 +137,9 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	for _, f := range described.Groups(&st) {
 		add(f.Key, "%s", f.Value)
 	}
+	if text := described.Spares(&st); text != "" {
+		add("spares", "%s", text)
+	}
 	if st.Worst != nil {
 		add("worst pair", "%s", st.Worst)
 	}
@@ -235,6 +238,9 @@ func wish(spec jobs.Spec) string {
 	}
 	if spec.Strategy != "" {
 		s += ", " + spec.Strategy
+	}
+	if spec.Spares > 0 {
+		s += ", with " + count(spec.Spares, "spare")
 	}
 	if spec.MaxRTT > 0 {
 		s += ", within " + time.Duration(spec.MaxRTT).String() + " of each other"

@@ -115,6 +115,10 @@ func (a *Audit) slots(now time.Time, m *Model) {
 				}
 			}
 		}
+		if kept := claims.Spares[k.Job]; kept != nil {
+			workers += kept.Workers * k.Spec.Needs(0).Slots
+			jobs[k.Job] += kept.Workers
+		}
 		if n := jobs[k.Job]; k.Spec.OnePerNode && n > 1 {
 			a.Fail(k.Job, "node %s has %d workers of job %s, which wants one at each", self.ID.Short(), n, k.Job)
 		}
@@ -395,7 +399,7 @@ func (a *Audit) Arrives(now time.Time, from vicinity.ID, to *Model, m Message, t
 			return
 		}
 	}
-	if rep.Away == 0 {
+	if rep.Away == 0 && j.Primary.Rec.Spec.Spares == 0 { // news of spares may be what a lost rank waits for
 		a.stale = to.events(rep.Job)
 	}
 }

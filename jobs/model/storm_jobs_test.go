@@ -143,10 +143,26 @@ func (s *storm) job() jobs.Spec {
 		spec.Replicas == 0 && spec.Search.Adaptive() {
 		spec.Strategy, spec.MaxRTT, spec.Graph = "maheve", 0, &mapping.Listed{Name: fmt.Sprintf("ring:%d", spec.Min)}
 	}
+	s.reserve(&spec)
 	if single && spec.Replicas > 1 && s.room(&spec) != nil {
 		spec.Replicas = 0
 	}
 	return spec
+}
+
+// reserve gives a job spares, and mostly has it leave room for them.
+func (s *storm) reserve(spec *jobs.Spec) {
+	n, small := 1+s.spares.IntN(4), s.spares.Float64() < 0.8
+	if s.spares.Float64() >= 0.3 || spec.Replicas > 0 || len(spec.Groups) > 0 {
+		return
+	}
+	if small && !spec.Mapped() {
+		spec.Min = (spec.Min + 2) / 3
+		spec.Max = spec.Min + 1
+	}
+	if !spec.Rigid() || spec.Retries > 0 {
+		spec.Spares = min(n, spec.Max)
+	}
 }
 
 // groups makes a job one of groups with links between them.
@@ -253,4 +269,20 @@ func (s *storm) leftKept() {
 			s.audit.Fail("", "node %s keeps %d checkpoints of jobs that have ended", s.net.ID(i).Short(), n)
 		}
 	}
+}
+
+// picture tells what a job waits for, and what nodes do instead.
+func (s *storm) picture(id jobs.ID) string {
+	text := ""
+	for _, i := range s.net.Live() {
+		m := s.Jobs(i)
+		if st, ok := m.Status(id); ok {
+			text = st.Reason + ";" + text
+		}
+		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", s.net.ID(i).Short(), s.slots[i], m.Core().Claims.HeldSlots())
+		for _, h := range m.Holdings() {
+			text += fmt.Sprintf(" [%s %d.%d %s]", h.Job, h.Rank.Rank, h.Rank.Attempt, h.State)
+		}
+	}
+	return text
 }

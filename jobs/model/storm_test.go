@@ -1,7 +1,6 @@
 package model_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -23,6 +22,7 @@ type storm struct {
 	*world
 	rnd    *rand.Rand
 	apart  *rand.Rand // for groups, so that storms have the same events without
+	spares *rand.Rand // for which jobs have spares, likewise
 	notice *rand.Rand // for which notice programs have of their end, likewise
 	haste  *rand.Rand // for how long jobs wait for silent nodes, likewise
 	moving *rand.Rand // for ranks that users move, likewise
@@ -60,7 +60,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	}
 	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
 	s.rnd, s.apart, s.haste = s.net.Rand(), rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
-	s.moving, s.notice = rand.New(rand.NewPCG(seed, 5)), rand.New(rand.NewPCG(seed, 6))
+	s.moving, s.notice, s.spares = rand.New(rand.NewPCG(seed, 5)), rand.New(rand.NewPCG(seed, 6)), rand.New(rand.NewPCG(seed, 7))
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
 	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })
@@ -161,6 +161,9 @@ func (s *storm) rage() {
 		spec, times := s.job(), 1
 		if s.chance(0.3) { // they take turns to search, if they are rigid
 			times, spec.Strategy, spec.MaxRTT, spec.Graph = 2+s.rnd.IntN(8), "", 0, nil
+			if spec.Rigid() && spec.Retries == 0 {
+				spec.Spares = 0
+			}
 		}
 		for range times {
 			id, err := s.submit(node, spec)
@@ -363,22 +366,6 @@ func (s *storm) unfinished(what string) {
 	}
 }
 
-// picture tells what a job waits for, and what nodes do instead.
-func (s *storm) picture(id jobs.ID) string {
-	text := ""
-	for _, i := range s.net.Live() {
-		m := s.Jobs(i)
-		if st, ok := m.Status(id); ok {
-			text = st.Reason + ";" + text
-		}
-		text += fmt.Sprintf(" %s has %d slots, %d of them held or used", s.net.ID(i).Short(), s.slots[i], m.Core().Claims.HeldSlots())
-		for _, h := range m.Holdings() {
-			text += fmt.Sprintf(" [%s %d.%d %s]", h.Job, h.Rank.Rank, h.Rank.Attempt, h.State)
-		}
-	}
-	return text
-}
-
 // empty reports whether nothing is left of any job.
 func (s *storm) empty() bool {
 	return s.idle() && !slices.ContainsFunc(s.Alive(), func(i int) bool {
@@ -394,6 +381,9 @@ func (s *storm) leftovers() {
 		}
 		for _, h := range m.Holdings() {
 			s.audit.Fail(h.Job, "node %s still has slots for job %s: %+v", name, h.Job, h)
+		}
+		for id := range m.Core().Claims.Spares {
+			s.audit.Fail(id, "node %s still has spares of job %s", name, id)
 		}
 		for _, k := range m.Core().Part.All() {
 			s.audit.Fail(k.Job, "node %s still works for job %s", name, k.Job)

@@ -39,8 +39,9 @@ type Claims struct {
 	// cannot says why, by what workers are to reach.
 	cannot map[string]string
 
-	Used Supply          // by claims
-	Jobs map[jobs.ID]int // claimed workers
+	Used   Supply              // by claims
+	Jobs   map[jobs.ID]int     // claimed workers, spares among them
+	Spares map[jobs.ID]*Spares // of jobs that have some
 	// Ending are jobs that are offered nothing until their earlier workers are gone,
 	// since a grant would be refused until then.
 	Ending map[jobs.ID]bool
@@ -101,7 +102,8 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
 		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, gpus: map[int]int{}, Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
+		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}, gpus: map[int]int{},
+		Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
 	}
 	if self.Memory == 0 {
 		c.Has.memory = math.MaxInt64

@@ -11,16 +11,27 @@ import (
 	"zorilla/vicinity"
 )
 
-// Granted turns held workers into claims, one for each rank of the grant. What the hold has beyond them is
-// free again. An error says why the grant is refused.
+// Granted turns held workers, or spares, into claims, one for each rank of the grant. What a hold has beyond
+// them is free again. An error says why the grant is refused.
 func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
 	c.expire(now)
-	job, n := g.Job, len(g.Ranks)
+	job, n := g.Job, len(g.Ranks)+g.Spares
+	if s := c.Spares[job]; s.holds(g) {
+		c.FreeSpares(job, n)
+		for _, ra := range g.Ranks {
+			c.claim(now, job, &g.Spec, ra.Rank)
+		}
+		return nil
+	}
 	h := c.part(job, g.Held, g.Key, n)
 	if h == nil || h.key != g.Key {
 		return wire.Refusal(c.voids.why(cmp.Or(g.Held, job), g.Key))
 	}
-	kinds, asked := h.Ad.KindsOf(&g.Spec, g.Ranks)
+	ranks := g.Ranks
+	if g.Spares > 0 { // each may become any rank, and all want the same
+		ranks = make([]jobs.RankAttempt, g.Spares)
+	}
+	kinds, asked := h.Ad.KindsOf(&g.Spec, ranks)
 	switch {
 	case h.Ad.Origin() != origin:
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
@@ -28,10 +39,11 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
 	case kinds&^(h.fits|c.runnable(&h.Ad).fits) != 0: // nor was it when it offered
 		return wire.Refusal(wire.ReasonWhere)
-	case n > h.Workers || !h.Room.holds(supplyOf(&g.Spec, g.Ranks)):
+	case n > h.Workers || !h.Room.holds(supplyOf(&g.Spec, ranks)):
 		return wire.Refusal(wire.ReasonFewer)
 	}
 	delete(c.Holds, job)
+	c.keepSpares(g)
 	for _, ra := range g.Ranks {
 		c.claim(now, job, &g.Spec, ra.Rank)
 	}

@@ -337,6 +337,12 @@ func (c *Core) Leave(now time.Time, away time.Duration) {
 
 // Released ends what an origin does not want of this node.
 func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
+	if m.Spares {
+		if w := c.Part.WorkFor(from, m.Job); w != nil {
+			w.LetSparesGo(now)
+		}
+		return
+	}
 	if len(m.Ranks) == 0 {
 		c.Yielded(now, from, primary.DoYield{Job: m.Job, Forget: true})
 	}
@@ -361,9 +367,12 @@ func (c *Core) Started(now time.Time, from vicinity.ID, m *wire.Start) bool {
 	return true
 }
 
-// Undrain makes the node take workers again.
-func (c *Core) Undrain() {
-	if c.Claims.Closed == wire.ReasonDraining {
+// Drain makes the node take no new workers, or take workers again.
+func (c *Core) Drain(now time.Time, begin bool) {
+	if begin {
+		c.Claims.Drain()
+		c.Part.GiveSparesBack(now)
+	} else if c.Claims.Closed == wire.ReasonDraining {
 		c.Claims.Closed, c.Claims.Loose = "", true
 	}
 }

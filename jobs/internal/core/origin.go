@@ -126,7 +126,7 @@ func (c *Core) perform(now time.Time, j *Job, e primary.Effect) {
 		if b := c.batches.calls[g.Held]; b != nil {
 			b.granted[e.To] = true
 		}
-		c.post(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks), Signed: now.UnixMilli()})
+		c.post(e.To, wire.Packet{Grant: g.Job, Held: g.Held, Key: g.Key, Workers: len(g.Ranks) + g.Spares, Signed: now.UnixMilli()})
 		c.out = append(c.out, Action{j.Primary.Rec.ID, e})
 	case primary.DoAnswer:
 		j.reportAnswered(now, e.To)

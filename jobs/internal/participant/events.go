@@ -26,6 +26,10 @@ func (p *Participant) Fetched(now time.Time, job jobs.ID, err error) {
 	w := p.Works[job]
 	if w.inputs = inputsHere; err != nil {
 		w.inputs, w.failed = inputsFailed, err.Error()
+		w.giveSparesBack(now)
+	}
+	if w.spares() != nil {
+		w.tell(now)
 	}
 	for _, k := range slices.Clone(w.Workers) {
 		k.advance(now)

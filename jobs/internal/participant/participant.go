@@ -82,9 +82,11 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 	fresh := w == nil
 	if fresh {
 		w = p.newWork(now, g, now)
+	}
+	if len(w.Workers) == 0 && len(g.Ranks) > 0 {
 		w.first = g.Ranks[0]
 	}
-	w.Heard = now
+	w.Heard, w.spared = now, w.spared || g.Spares > 0
 	for _, ra := range g.Ranks {
 		k := w.newWorker(ra)
 		k.gpus = p.Claims.TakeGPUs(k.needs.GPUs)
@@ -99,7 +101,7 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 	if fresh {
 		w.fetch(slices.Concat([]vicinity.ID{from}, g.Holders), false)
 	}
-	if fresh && w.inputs == inputsHere { // it will be ready in a moment, and must not wait for the answer to an earlier report
+	if fresh && w.inputs == inputsHere && g.Spares == 0 { // it will be ready in a moment, and must not wait for the answer to an earlier report
 		w.next, p.News = now.Add(wire.ReportEvery), true
 		w.schedule(now)
 		return nil
@@ -197,7 +199,7 @@ func (w *Work) schedule(now time.Time) {
 	switch {
 	case w.asking:
 		at = time.Time{}
-	case w.kick && w.pause == 0 || len(w.Workers) == 0:
+	case w.kick && w.pause == 0 || w.empty():
 		at = now
 	}
 	w.part.Timers.Set(w, at)
@@ -213,8 +215,11 @@ func (w *Work) Want(now time.Time, what Wish, ranks []jobs.RankAttempt) {
 		k.wants |= what
 		k.advance(now)
 	}
+	if what == WantDrop && len(ranks) == 0 {
+		w.LetSparesGo(now)
+	}
 	dropped := func(k *Worker) bool { return k.wanted(WantDrop) }
-	if !w.ending && what == WantDrop && !slices.ContainsFunc(w.Workers, func(k *Worker) bool { return !dropped(k) }) {
+	if !w.ending && what == WantDrop && w.spares() == nil && !slices.ContainsFunc(w.Workers, func(k *Worker) bool { return !dropped(k) }) {
 		w.end()
 	}
 }
@@ -249,6 +254,7 @@ func (p *Participant) EvictAll(now time.Time, how Wish, why string) {
 			k.evict(now, how, why)
 		}
 	}
+	p.GiveSparesBack(now)
 }
 
 // Leave begins to stop the node: nothing is started any more, and what is here goes
@@ -262,6 +268,7 @@ func (p *Participant) Leave(now time.Time, away time.Duration) {
 		p.Do(DoCancelWork{w.Job})
 		w.tell(now)
 	}
+	p.GiveSparesBack(now)
 }
 
 // advance takes a worker one step on, given how far it is and what is wanted of it.

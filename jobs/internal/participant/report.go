@@ -11,7 +11,7 @@ import (
 // Tick reports what is due.
 func (p *Participant) Tick(now time.Time) {
 	for w, ok := p.Timers.Due(now); ok; w, ok = p.Timers.Due(now) {
-		if len(w.Workers) == 0 {
+		if w.empty() {
 			w.forget()
 			continue
 		}
@@ -62,6 +62,10 @@ func (p *Participant) Unheard(now time.Time, job jobs.ID) {
 	}
 	w.next = now.Add(w.pause)
 	silent := now.Sub(w.Heard)
+	if silent > wire.PartLease {
+		w.giveSparesBack(now)
+		w.spared = false // nobody is there to hear of that
+	}
 	for _, k := range slices.Clone(w.Workers) {
 		switch {
 		case silent > p.Orphan:
@@ -82,6 +86,9 @@ func (p *Participant) Acknowledged(now time.Time, rep *wire.Report, more bool, a
 	w.asking, w.pause, w.next = false, 0, now.Add(wire.ReportEvery)
 	w.kick = w.kick || more && !ack.Stuck(*rep)
 	p.News = true
+	if w.spared = w.spared && rep.Spares != nil; ack.NoSpares && w.hasSpares(rep.Spares) {
+		w.giveSparesBack(now)
+	}
 	if ack.Known {
 		w.Heard, w.state, w.reason = now, ack.State, ack.Reason
 		w.obey(now, rep, &ack)

@@ -34,6 +34,7 @@ type Work struct {
 	failed string           // why the inputs could not be had
 	first  jobs.RankAttempt // the worker whose reports tell how much of them is here
 	ending bool             // all of its workers were dropped
+	spared bool             // its origin may count on spares here
 
 	// One report is on its way at a time: after a change, else every ReportEvery.
 	asking bool
@@ -216,7 +217,7 @@ func (w *Work) epochKnown() (least int64) {
 // report is what is to be told to the origin, but for the output; readings say
 // where that goes on.
 func (w *Work) report() (rep wire.Report, readings []wire.Reading) {
-	rep.Job, rep.Epoch = w.Job, w.epochKnown()
+	rep.Job, rep.Epoch, rep.Spares = w.Job, w.epochKnown(), w.spares()
 	for i, k := range w.Workers {
 		rep.Workers = append(rep.Workers, wire.WorkerReport{RankAttempt: k.RankAttempt, State: k.State, Reason: k.reason, Declined: k.Declined,
 			Exit: k.exit, Storing: k.storing(), Output: k.output, Warn: k.warn, Fetched: k.stats.Fetched, Cached: k.stats.Cached,

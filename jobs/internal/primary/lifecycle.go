@@ -30,6 +30,7 @@ type lifecycle struct {
 	overdue
 	preferences
 	keepers keepers
+	spares  spares
 }
 
 // advance starts what is ready and ends what has ended.
@@ -88,6 +89,9 @@ func (p *lifecycle) start(now time.Time, ready []jobs.RankAttempt) {
 		ev.Tally = &t
 	}
 	p.emit(ev)
+	if p.Rec.Spec.Spares > 0 {
+		p.Search.Again(now)
+	}
 	byNode := map[vicinity.ID][]jobs.RankAttempt{}
 	for _, ra := range ready {
 		id := p.Rec.Ranks[ra.Rank].Node
@@ -147,6 +151,7 @@ func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int
 		}
 	}
 	p.keepers.letGo(&p.ledger)
+	clear(p.spares.of)
 	p.Parts, p.waits = Leases{}, search.Outlook{}
 }
 
@@ -159,8 +164,16 @@ func (p *lifecycle) tally() jobs.Tally {
 	return p.Rec.Tally.Clone()
 }
 
-// Demand is what the job wants of a search now.
+// Demand is what the job wants of a search now: ranks, then spares.
 func (p *lifecycle) Demand() search.Demand {
+	if d := p.ranksDemand(); d.Wanted > 0 {
+		return d
+	}
+	return p.spares.demand()
+}
+
+// ranksDemand is what the job wants for its ranks.
+func (p *lifecycle) ranksDemand() search.Demand {
 	d := search.Demand{Wanted: p.Rec.Wanted(), Placed: len(p.Parts) > 0}
 	d.Least = p.Rec.Threshold(d.Wanted)
 	if d.Wanted > 0 && !p.Rec.Started.IsZero() {
@@ -306,6 +319,7 @@ func (p *lifecycle) giveBack(now time.Time, why string) {
 
 // letGo lets all participants go, and those who offer.
 func (p *lifecycle) letGo(ranks []jobs.RankAttempt) {
+	p.spares.letGo(0)
 	for _, id := range p.Parts.nodes() {
 		p.Do(DoRelease{To: id, Release: wire.Release{Job: p.Rec.ID, Ranks: ranks}})
 	}

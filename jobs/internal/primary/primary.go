@@ -43,13 +43,15 @@ type Primary struct {
 // of the journal after a restart.
 func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 	s := search.New(self.ID, rnd)
-	return &Primary{
+	p := &Primary{
 		lifecycle: lifecycle{ledger: ledger{Rec: record.Record{ID: id, Origin: self.ID}, Version: 1},
 			Search: s, Parts: Leases{}, Signs: &Signs{}, held: map[jobs.RankAttempt]string{}, overdue: newOverdue()},
 		staging:      staging{moved: map[jobs.RankAttempt]jobs.Staged{}},
 		Surroundings: s.Surroundings, self: self,
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(), moves: moves{},
 	}
+	p.spares = spares{of: map[vicinity.ID]*spare{}, ledger: &p.ledger, search: s, parts: &p.Parts}
+	return p
 }
 
 // Submit begins a new job.
@@ -139,6 +141,10 @@ func (p *Primary) pursue(now time.Time) {
 		return
 	}
 	p.preferences.look(now, &p.Rec)
+	if !p.Rec.Started.IsZero() && p.Rec.Spec.Spares > 0 {
+		p.grant(now, "", p.spares.use(p.ranksDemand()), nil)
+		p.spares.letGo(p.spares.wanted())
+	}
 	d := p.Demand()
 	if p.shares && d.Wanted > 0 {
 		p.expect(now, p.look())
@@ -155,7 +161,11 @@ func (p *Primary) carryOut(now time.Time, n search.Next) {
 		p.End(now, jobs.Failed, n.Err.Error(), jobs.CodeZorilla)
 		return
 	}
-	p.grant(now, "", n.Grant, n.Sizes)
+	if n.Spares {
+		p.spares.keep(now, p.self, n.Grant)
+	} else {
+		p.grant(now, "", n.Grant, n.Sizes)
+	}
 	p.yield(n.Release, n.Over)
 	p.Ask(now, p.Search, p.Rec.ID, &n)
 }
@@ -183,7 +193,7 @@ func (p *Primary) Ask(now time.Time, s *search.Search, name jobs.ID, n *search.N
 		p.Do(DoRecall{To: id, Job: name})
 	}
 	if n.Flood.Number > 0 {
-		ad := p.advertisement(now, name, n.Flood, max(0, n.Flood.Wanted-p.Rec.Wanted()), p.self.Addrs)
+		ad := p.advertisement(now, name, n.Flood, max(0, n.Flood.Wanted-p.Demand().Wanted), p.self.Addrs)
 		switch {
 		case n.Flood.Radius == 0:
 			p.Do(DoAsk{ad})
@@ -239,13 +249,9 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		k := p.Parts.at(c.Node)
 		k.lastContact, k.key, k.rtt = now, c.Key, c.RTT
 		k.watched, k.progress, k.granted = true, now, now
-		spec := p.Rec.Spec
-		if spec.OnEnd = ""; spec.Mapped() { // what is for this node alone
-			spec.Strategy, spec.Graph, spec.OnePerNode = "", nil, true
-		}
 		p.Do(DoGrant{To: c.Node, Within: wire.GrantWithin(c.RTT), Grant: wire.Grant{
 			Job: p.Rec.ID, Held: held, Addrs: p.self.Addrs, Key: c.Key, Ranks: ranks,
-			Spec: spec, Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
+			Spec: p.Rec.Granted(), Stamp: p.Rec.Stamp, Holders: p.Parts.holders(c.Node, p.self.ID),
 			Resume: from,
 		}})
 	}
@@ -292,6 +298,12 @@ func (p *Primary) Paired(now time.Time, from vicinity.ID, nodes []vicinity.ID, r
 // is no reason to avoid the node: what it offers next holds again.
 func (p *Primary) GrantFailed(now time.Time, to vicinity.ID, ranks []jobs.RankAttempt, refused string) {
 	if p.Rec.State.Final() {
+		return
+	}
+	if len(ranks) > 0 { // what else it has is as little to be had
+		p.spares.drop(now, to)
+	} else if p.spares.refused(now, to) {
+		p.pursue(now)
 		return
 	}
 	ranks = slices.DeleteFunc(slices.Clone(ranks), func(ra jobs.RankAttempt) bool {

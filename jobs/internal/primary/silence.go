@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ func (p *Primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
 
 // MemberGone is called when the overlay has declared a node dead.
 func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
-	p.Parts.gone(now, id, p.lease(), p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero())
+	p.Parts.gone(now, id, p.lease(), p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero() || idle(&p.Rec, id))
 	p.Search.Gone(id)
 	p.Tick(now)
 }
@@ -56,6 +57,7 @@ func (p *Primary) checkLeases(now time.Time) {
 			continue
 		}
 		delete(p.Parts, id)
+		p.spares.drop(now, id)
 		name := p.Rec.NameOf(id)
 		unstarted, started := p.Rec.RanksOf(id)
 		p.unprepared(now, id, unstarted, "lost")
@@ -162,8 +164,8 @@ func (p *lifecycle) silentText() string {
 	if n > 1 {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
-	return fmt.Sprintf("node %s%s has been silent since %s: it counts as lost if that lasts until %s", jobs.Label(p.Rec.NameOf(first), first), more,
-		k.lastContact.Format(clock), p.ends(first, k).Format(clock))
+	return fmt.Sprintf("node %s%s has been silent since %s: it counts as lost if that lasts until %s",
+		jobs.Label(cmp.Or(p.Rec.NameOf(first), p.spares.nameOf(first)), first), more, k.lastContact.Format(clock), p.ends(first, k).Format(clock))
 }
 
 // partsWake returns when a participant is to be knocked at, is missed, or is given up.

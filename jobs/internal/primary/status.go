@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,9 @@ func (p *Primary) reason() string {
 		}
 		if p.Rec.Tasks != nil {
 			return p.Rec.Tasks.Text()
+		}
+		if o := p.outlook(); o.Spares {
+			return cmp.Or(p.sizeReason(0), sparesText(o.Wanted))
 		}
 		return p.sizeReason(p.outlook().Wanted)
 	case jobs.Collecting:
@@ -93,6 +97,7 @@ func (p *Primary) Status() jobs.Status {
 		Rounds: slices.Clone(p.searching().Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
 		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Shape: p.shape(), AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
+	s.Spares = p.spares.status()
 	for _, k := range r.Kept {
 		if k.Output != nil {
 			s.Outputs = append(s.Outputs, *k.Output)
@@ -131,7 +136,7 @@ func (p *Primary) Status() jobs.Status {
 func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	t, waits := p.tally(), p.outlook()
 	e := jobs.Explanation{
-		ID: p.Rec.ID, State: p.Rec.State, Summary: p.reason(), Wanted: waits.Wanted,
+		ID: p.Rec.ID, State: p.Rec.State, Summary: p.reason(), Wanted: waits.Wanted, Spares: waits.Spares,
 		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []jobs.NodeAnswer{}, Rounds: slices.Clone(p.searching().Rounds),
 		Since: p.Rec.Eligible,
 	}

@@ -60,6 +60,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 	}
 	p.leaseTasks(now, from, rep)
 	p.forgotten(now, from, rep)
+	unwanted := p.spares.reported(now, from, rep.Spares, p.Member)
 	p.advance(now)
 	p.pursue(now)
 	ack := p.acknowledge(from, rep, missed)
@@ -67,6 +68,7 @@ func (p *Primary) Reported(now time.Time, from vicinity.ID, rep wire.Report, hav
 		start.Ranks = slices.Concat(start.Ranks, missed)
 		ack.Start = &start
 	}
+	ack.NoSpares = unwanted
 	ack.Table = p.table.next(now, &p.Rec, from, &rep)
 	p.Do(DoAnswer{To: from, Number: number, Ack: ack})
 }

@@ -150,3 +150,12 @@ func (r *Record) NameOf(id vicinity.ID) string {
 	}
 	return ""
 }
+
+// Granted is what nodes are told of the job: without what is for its origin alone.
+func (l *Lineup) Granted() jobs.Spec {
+	c := l.Spec
+	if c.OnEnd, c.Spares = "", 0; c.Mapped() {
+		c.Strategy, c.Graph, c.OnePerNode = "", nil, true
+	}
+	return c
+}

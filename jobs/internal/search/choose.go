@@ -50,14 +50,20 @@ func (s *Search) allocate(now time.Time, list []Demand, n *Next) (left []Demand)
 
 // choose returns what a demand could get of the offers that stand, and takes it out of the plan.
 func (s *Search) choose(plan *placement.Plan, d *Demand, offers []placement.Offer) (*choice, error) {
-	near := newNearness(d.Lost, offers, s.estimate)
+	near := newNearness(d.Lost, offers, s.Estimate)
 	if d.Groups != nil {
 		return (&grouping{Search: s, near: near}).arrange(d, offers)
 	}
 	c := &choice{demand: d, offers: offers, near: near}
-	if s.spec.Mapped() {
+	if d.Spares != nil && !s.spec.Pairwise() {
+		power := alike
+		if s.spec.Mapped() {
+			power = s.powerOf
+		}
+		c.assign = d.Spares.spread(d.Wanted, offers, power, s.Estimate)
+	} else if s.spec.Mapped() {
 		var err error
-		if c.assign, err = mapped(s.spec, d, offers, s.powerOf, s.estimate); err != nil {
+		if c.assign, err = mapped(s.spec, d, offers, s.powerOf, s.Estimate); err != nil {
 			return nil, err
 		}
 	} else if near != nil { // a job alone has lost ranks: nobody comes after it

@@ -103,8 +103,8 @@ func (s *distances) Between(a, b vicinity.ID) (rtt time.Duration, sure bool) {
 	return min(s.far(a)+s.far(b), jobs.MaxApart), false
 }
 
-// estimate is Between where it does not matter whether it was measured.
-func (s *distances) estimate(a, b vicinity.ID) time.Duration {
+// Estimate is Between where it does not matter whether it was measured.
+func (s *distances) Estimate(a, b vicinity.ID) time.Duration {
 	rtt, _ := s.Between(a, b)
 	return rtt
 }

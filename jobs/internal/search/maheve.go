@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +27,8 @@ type network struct {
 	of       map[vicinity.ID]int // the cluster of each node
 }
 
-// newNetwork puts the nodes that offer, and others, into clusters. Power is 0 where it is not known.
-func newNetwork(offers []placement.Offer, others []vicinity.ID, power func(vicinity.ID) int64, between apartOf) *network {
+// newNetwork puts the nodes that offer, of these at most so many, and others into clusters. Power is 0 where it is not known.
+func newNetwork(offers []placement.Offer, most int, others []vicinity.ID, power func(vicinity.ID) int64, between apartOf) *network {
 	order := make([]int, 0, len(offers))
 	for i, o := range offers {
 		if o.Workers > 0 {
@@ -35,7 +36,7 @@ func newNetwork(offers []placement.Offer, others []vicinity.ID, power func(vicin
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(offers[a].RTT, offers[b].RTT) })
-	order = order[:min(len(order), maxMapped)]
+	order = order[:min(len(order), most)]
 	ids := make([]vicinity.ID, 0, len(order)+len(others))
 	for _, i := range order {
 		ids = append(ids, vicinity.ID(offers[i].Node))
@@ -82,7 +83,7 @@ func (n *network) place(offers []placement.Offer, id vicinity.ID) (p mapping.Pla
 // mapped gives offers to a job by its graph: to all of its ranks, or to some that are looked for again, near where
 // they were lost or at the nodes that are named for them.
 func mapped(spec *jobs.Spec, d *Demand, offers []placement.Offer, power func(vicinity.ID) int64, between apartOf) ([]int, error) {
-	n := newNetwork(offers, d.Lost.nodes(), power, between)
+	n := newNetwork(offers, maxMapped, d.Lost.nodes(), power, between)
 	assign := make([]int, d.Wanted)
 	if d.Wanted < spec.Max || len(d.Lost) > 0 {
 		for place := range assign {
@@ -115,3 +116,53 @@ func mapped(spec *jobs.Spec, d *Demand, offers []placement.Offer, power func(vic
 	}
 	return assign, nil
 }
+
+// Spares are offers that a job keeps for ranks that it may lose. A rank goes on near where it was lost, so each
+// cluster has spares for its share of the ranks.
+
+// maxSpread bounds how many offers, the nearest, are put into clusters for spares.
+const maxSpread = 256
+
+// spread gives offers to spares, one after the other: to the cluster that has the most ranks for each of its spares,
+// with the new one. In a cluster the strongest node comes first, of equal ones the nearest.
+func (k *Spares) spread(wanted int, offers []placement.Offer, power func(vicinity.ID) int64, between apartOf) (assign []int) {
+	n := newNetwork(offers, maxSpread, k.nodes(), power, between)
+	ranks, has := make([]int, len(n.clusters)), make([]int, len(n.clusters))
+	for id, count := range k.Ranks {
+		ranks[n.of[id]] += count
+	}
+	for id, count := range k.Has {
+		has[n.of[id]] += count
+	}
+	left := slices.Clone(offers)
+	for len(assign) < wanted {
+		best := -1
+		for c := range n.clusters {
+			n.offers[c] = slices.DeleteFunc(n.offers[c], func(i int) bool { return left[i].Workers == 0 })
+			if len(n.offers[c]) > 0 && (best < 0 || ranks[c]*(has[best]+1) > ranks[best]*(has[c]+1)) {
+				best = c
+			}
+		}
+		if best < 0 {
+			break
+		}
+		at := slices.MaxFunc(n.offers[best], func(a, b int) int {
+			return cmp.Compare(power(vicinity.ID(offers[a].Node)), power(vicinity.ID(offers[b].Node)))
+		})
+		assign = append(assign, at)
+		left[at].Workers--
+		has[best]++
+	}
+	return assign
+}
+
+// nodes lists the nodes of ranks and spares.
+func (k *Spares) nodes() []vicinity.ID {
+	all := map[vicinity.ID]int{}
+	maps.Copy(all, k.Ranks)
+	maps.Copy(all, k.Has)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// alike is the power of nodes where it does not count.
+func alike(vicinity.ID) int64 { return 0 }

@@ -24,7 +24,14 @@ type Demand struct {
 	Lost   losses        // near where each of the wanted workers is to be: where it was lost, or To; "" = anywhere; it may be shorter
 	To     []vicinity.ID // nodes of Lost that are wanted themselves
 	Left   []vicinity.ID // nodes that none of the wanted workers may have
+	Spares *Spares       // they are spares; nil = ranks
 	behind int           // workers that the demands after it want
+}
+
+// Spares is where a job has what its spares are to be near.
+type Spares struct {
+	Ranks map[vicinity.ID]int // ranks at each node
+	Has   map[vicinity.ID]int // spares
 }
 
 // Groups is what a job with groups wants of its nodes.
@@ -48,6 +55,7 @@ func (d *Demand) all() int { return min(d.Wanted+d.behind, jobs.MaxRanks) }
 type Next struct {
 	Measure []Measurement
 	Grant   []Choice
+	Spares  bool          // Grant is for spares
 	Sizes   []int         // of Grant: workers of each group, whose ranks come in the order of the groups; nil = there are none
 	Release []Returned    // offers that are given back
 	Recall  []vicinity.ID // nodes that hold for others what would be taken
@@ -93,6 +101,7 @@ type Outlook struct {
 // Why is what keeps a search from the workers that are wanted.
 type Why struct {
 	Wanted  int
+	Spares  bool   // which they are, no ranks
 	least   int    // of them are taken at once
 	asked   bool   // somebody has answered
 	room    int    // for so many workers of the job, at all nodes that have answered
@@ -103,9 +112,12 @@ type Why struct {
 
 // Text says it in one line; answers is what the nodes have answered.
 func (w Why) Text(answers jobs.Tally) string {
-	noun := "workers"
-	if w.Wanted == 1 {
-		noun = "worker"
+	noun := "worker"
+	if w.Spares {
+		noun = "spare"
+	}
+	if w.Wanted != 1 {
+		noun += "s"
 	}
 	switch {
 	case !w.asked:

@@ -97,12 +97,13 @@ func (s *Search) Next(now time.Time, list ...Demand) (n Next) {
 	list = demands(list)
 	n.Release = s.leave(list)
 	if s.over = len(list) == 0; !s.over {
+		n.Spares = list[0].Spares != nil
 		if lost := list[0].Lost; len(lost) > 0 && s.adaptive && s.sent > 0 && s.sent == s.number()-1 {
 			known := s.known(now, s.id, s.Near(anywhere, maxDirect))
 			for _, id := range list[0].To {
 				known[id] = s.far(id)
 			}
-			n.Extend = s.frontier.Besides(now, s.beside.begin(now, s.sent, &list[0], known, s.estimate))
+			n.Extend = s.frontier.Besides(now, s.beside.begin(now, s.sent, &list[0], known, s.Estimate))
 		}
 		list = s.allocate(now, list, &n)
 	}
@@ -152,7 +153,7 @@ func demands(list []Demand) []Demand {
 func (s *Search) Outlook(d Demand) Outlook {
 	o := Outlook{
 		Flood: timers.Earlier(s.schedule.Wake(), s.refloodAt),
-		Why: Why{Wanted: d.Wanted, least: d.Least, asked: len(s.Answers) > 0,
+		Why: Why{Wanted: d.Wanted, Spares: d.Spares != nil, least: d.Least, asked: len(s.Answers) > 0,
 			room: s.roomFor, unheard: s.unheard(), apart: s.group.apart, never: s.never(&d)},
 	}
 	switch {

@@ -38,6 +38,9 @@ type (
 		Holders []vicinity.ID `json:"holders,omitempty"`
 		// Resume is of the ranks that have checkpoints.
 		Resume []Resume `json:"resume,omitempty"`
+		// Spares, instead of Ranks: so many workers of the hold are claimed for ranks that may be lost. A later
+		// grant with the same key gives them to ranks.
+		Spares int `json:"spares,omitempty"`
 	}
 
 	// Start lets prepared ranks run.
@@ -63,6 +66,8 @@ type (
 		Stop bool `json:"stop,omitempty"`
 		// Notice, with Stop: the programs hear of it before, if the job wants that (jobs.Notices.Signal).
 		Notice bool `json:"notice,omitempty"`
+		// Spares ends the job's spares and nothing else.
+		Spares bool `json:"spares,omitempty"`
 	}
 
 	// Report is all that a participant has to tell: the state of each of its
@@ -78,7 +83,8 @@ type (
 		Away time.Duration `json:"away,omitempty"`
 		// Epoch is that of the table that all workers which run here know; 0 =
 		// none of them is to be told of changes.
-		Epoch int64 `json:"epoch,omitempty"`
+		Epoch  int64   `json:"epoch,omitempty"`
+		Spares *Spares `json:"spares,omitempty"` // that the node has for the job; nil = none
 	}
 
 	// WorkerReport is one worker in a Report.
@@ -114,6 +120,8 @@ type (
 		Workers []WorkerAck `json:"workers,omitempty"`
 		Start   *Start      `json:"start,omitempty"` // for ready ranks that missed their START
 		Table   *Table      `json:"table,omitempty"` // newer than Report.Epoch
+		// NoSpares: what Report.Spares tells of is not wanted.
+		NoSpares bool `json:"no_spares,omitempty"`
 	}
 
 	// WorkerAck answers a WorkerReport.
@@ -156,7 +164,8 @@ func CheckRanks(ras []jobs.RankAttempt) error {
 
 // Check refuses what no honest node sends.
 func (g *Grant) Check() error {
-	if !g.Job.Valid() || g.Held != "" && !g.Held.Valid() || len(g.Addrs) > MaxAddrs || len(g.Holders) > maxHolders || len(g.Ranks) == 0 {
+	if !g.Job.Valid() || g.Held != "" && !g.Held.Valid() || len(g.Addrs) > MaxAddrs || len(g.Holders) > maxHolders ||
+		(len(g.Ranks) == 0) == (g.Spares == 0) || badSpares(g.Spares) {
 		return fmt.Errorf("grant: %w", codec.ErrMalformed)
 	}
 	for _, id := range g.Holders {
@@ -216,7 +225,7 @@ func (s *Start) Check() error {
 
 // Check refuses what no honest node sends.
 func (r *Release) Check() error {
-	if !r.Job.Valid() || r.Stop && len(r.Ranks) == 0 {
+	if !r.Job.Valid() || r.Stop && len(r.Ranks) == 0 || r.Spares && (r.Stop || len(r.Ranks) > 0) {
 		return fmt.Errorf("release: %w", codec.ErrMalformed)
 	}
 	return CheckRanks(r.Ranks)
@@ -224,7 +233,8 @@ func (r *Release) Check() error {
 
 // Check refuses what no honest node sends.
 func (r *Report) Check() error {
-	if !r.Job.Valid() || len(r.Addrs) > MaxAddrs || len(r.Workers) > jobs.MaxSlots*4 || len(r.Output) > jobs.MaxSlots*16 || r.Away < 0 || r.Epoch < 0 {
+	if !r.Job.Valid() || len(r.Addrs) > MaxAddrs || len(r.Workers) > jobs.MaxSlots*4 || len(r.Output) > jobs.MaxSlots*16 ||
+		r.Away < 0 || r.Epoch < 0 || r.Spares.bad() {
 		return fmt.Errorf("report: %w", codec.ErrMalformed)
 	}
 	if err := CheckAddrs(r.Addrs); err != nil {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/mounts"
+	"zorilla/jobs/placement"
+	"zorilla/jobs/placement/mapping"
 )
 
 // What a job that was submitted at a node may ask for there beyond what the node's owner
@@ -20,7 +24,7 @@ const (
 // MaxMounts is how many paths a job may ask for.
 const MaxMounts = 8
 
-// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, groups, and OnePerNode and CheckpointFar;
+// The protocol versions of nodes that know Mounts and Net, NetJob, MPI, ShareWork, groups, OnePerNode and CheckpointFar, and Spares;
 // CurrentVersion is that of this program.
 const (
 	wallVersion   = 3
@@ -31,8 +35,9 @@ const (
 	singleVersion = 9
 	// CheckpointVersion is that of nodes that keep checkpoints, and give them to ranks.
 	CheckpointVersion = 9
+	spareVersion      = 10
 
-	CurrentVersion = CheckpointVersion
+	CurrentVersion = spareVersion
 )
 
 // checkMounts returns what is wrong with the paths that the job asks for, as a user sees it.
@@ -73,6 +78,8 @@ func SizeOfMounts(mounts []string) int {
 func (s *Spec) Condition() string {
 	version := wallVersion
 	switch {
+	case s.Spares > 0:
+		version = spareVersion
 	case s.Single(), s.CheckpointFar:
 		version = singleVersion
 	case len(s.Groups) > 0:
@@ -168,4 +175,47 @@ func (l *Limits) checkShown() error {
 		}
 	}
 	return nil
+}
+
+// Placing is how the nodes of a job are to be to each other.
+type Placing struct {
+	MaxRTT     codec.Duration  `json:"max_rtt,omitempty"`      // between any two of them; 0 = no bound
+	OnePerNode bool            `json:"one_per_node,omitempty"` // no two workers are at one
+	Graph      *mapping.Listed `json:"graph,omitempty"`        // by which ranks are placed; nil = by their distances alone
+	Spares     int             `json:"spares,omitempty"`       // room for so many workers more, for ranks that may be lost
+}
+
+// check returns what is wrong, as a user sees it.
+func (p *Placing) check(s *Spec) string {
+	switch {
+	case p.MaxRTT < 0 || time.Duration(p.MaxRTT) > MaxApart:
+		return fmt.Sprintf("--max-rtt %v: want more than 0, up to %v", p.MaxRTT, MaxApart)
+	case p.OnePerNode && placement.Strategy(s.Strategy) == placement.Concentrate:
+		return "--one-per-node with --strategy concentrate, which fills each node: want one of them"
+	case s.Single() && s.ShareWork:
+		return "--one-per-node, or --strategy maheve, with --share-work: there is nobody to share a directory with; want one of them"
+	}
+	if text := p.checkSpares(s); text != "" {
+		return text
+	}
+	return s.checkGraph()
+}
+
+// checkSpares returns what is wrong with the spares, as a user sees it.
+func (p *Placing) checkSpares(s *Spec) string {
+	switch {
+	case p.Spares == 0:
+		return ""
+	case p.Spares < 0 || p.Spares > s.Max:
+		return fmt.Sprintf("--spares %d: want 0 to %d, the number of workers", p.Spares, s.Max)
+	case s.Array != nil:
+		return "--spares with an array: its tasks run again wherever there is room; leave it out"
+	case s.Replicas > 1:
+		return "--spares with --replicas: none of the copies is replaced; want one of them"
+	case len(s.Groups) > 0:
+		return "--spares with groups, whose workers may differ: leave it out"
+	case s.Rigid() && s.Retries == 0:
+		return "--spares: a job of -n N ends when a rank is lost; with --retries N it starts again, with -n MIN..MAX the rank is replaced"
+	}
+	return ""
 }
