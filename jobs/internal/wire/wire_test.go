@@ -154,3 +154,30 @@ func TestWhatWorkersUsedIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// What is said of spares makes sense: they are in the place of ranks, and there are some.
+func TestSparesOfMessagesAreChecked(t *testing.T) {
+	grant := *wiretest.Grant(wiretest.Ad(jobtest.Node(1), "k7f3q", 4, 1), 7, 0)
+	grant.Spec = jobs.Spec{Args: []string{"prog"}, Min: 1, Max: 4, Slots: 1}
+	for spares, good := range map[int]bool{-1: false, 0: false, 1: true, jobs.MaxRanks: true, jobs.MaxRanks + 1: false} {
+		if grant.Spares = spares; (grant.Check() == nil) != good {
+			t.Errorf("a grant of %d spares: %v", spares, grant.Check())
+		}
+		rep := wire.Report{Job: wiretest.Job, Spares: &wire.Spares{Key: 7, Workers: spares}}
+		if (rep.Check() == nil) != good {
+			t.Errorf("a report of %d spares: %v", spares, rep.Check())
+		}
+	}
+	if grant.Spares, grant.Ranks = 1, []jobs.RankAttempt{wiretest.RA(0, 1)}; grant.Check() == nil {
+		t.Error("ranks and spares in one grant are taken")
+	}
+	rep := wire.Report{Job: wiretest.Job, Spares: &wire.Spares{Workers: 1}}
+	if rep.Check() == nil {
+		t.Error("spares without a key are taken")
+	}
+	for _, m := range []wire.Release{{Job: wiretest.Job, Spares: true, Ranks: []jobs.RankAttempt{wiretest.RA(0, 1)}}, {Job: wiretest.Job, Spares: true, Stop: true}} {
+		if m.Check() == nil {
+			t.Errorf("%+v is taken", m)
+		}
+	}
+}
