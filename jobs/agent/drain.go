@@ -16,7 +16,7 @@ func (s *Service) Drain(now, discard bool) {
 		how |= participant.WantNow
 	}
 	s.loop.Call(func() {
-		s.core.Drain(time.Now(), true)
+		s.core.Drain(time.Now())
 		if now {
 			s.core.Part.EvictAll(time.Now(), how, wire.ReasonDraining)
 		}
@@ -26,7 +26,7 @@ func (s *Service) Drain(now, discard bool) {
 
 // Undrain makes the node take workers again.
 func (s *Service) Undrain() {
-	s.loop.Call(func() { s.core.Drain(time.Now(), false) })
+	s.loop.Call(s.core.Claims.Undrain)
 	s.loop.Notify()
 }
 

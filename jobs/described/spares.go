@@ -17,12 +17,8 @@ func Spares(st *jobs.Status) string {
 		return ""
 	}
 	have, names := 0, []string{}
-	for i, s := range st.Spares {
-		have += s.Workers
-		if i == maxSpares {
-			names = append(names, fmt.Sprintf("and %d more", len(st.Spares)-maxSpares))
-		}
-		if i >= maxSpares {
+	for _, s := range st.Spares {
+		if have += s.Workers; len(names) == maxSpares {
 			continue
 		}
 		name := jobs.Label(s.Name, s.Node)
@@ -33,6 +29,9 @@ func Spares(st *jobs.Status) string {
 			name += " (fetches inputs)"
 		}
 		names = append(names, name)
+	}
+	if more := len(st.Spares) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%d of %d: %s", have, st.Spec.Spares, strings.Join(names, ", ")), ": ")
 }

@@ -34,7 +34,7 @@ func (m *Model) Limit(now time.Time, l jobs.Limits) Actions {
 // Drain makes the node take no new workers. With evict those that it has are ended, and
 // are lost there.
 func (m *Model) Drain(now time.Time, evict bool) Actions {
-	m.core.Drain(now, true)
+	m.core.Drain(now)
 	if evict {
 		m.core.Part.EvictAll(now, participant.WantEvict, wire.ReasonDraining)
 	}
@@ -43,7 +43,7 @@ func (m *Model) Drain(now time.Time, evict bool) Actions {
 
 // Undrain makes the node take workers again.
 func (m *Model) Undrain(now time.Time) Actions {
-	m.core.Drain(now, false)
+	m.core.Claims.Undrain()
 	return m.Tick(now)
 }
 

@@ -365,3 +365,10 @@ func (c *Claims) Drain() {
 	}
 	c.voids.endAll(c.at, c.Holds, c.Closed)
 }
+
+// Undrain makes the node offer again, if that is all that keeps it from it.
+func (c *Claims) Undrain() {
+	if c.Closed == wire.ReasonDraining {
+		c.Closed, c.Loose = "", true
+	}
+}

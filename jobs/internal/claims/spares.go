@@ -12,11 +12,12 @@ type Spares struct {
 	needs   jobs.Needs // of each
 }
 
-// keepSpares claims the spares of a grant.
+// keepSpares claims the spares of a grant. Its origin knows of no others: those that the job had before are free.
 func (c *Claims) keepSpares(g *wire.Grant) {
 	if g.Spares == 0 {
 		return
 	}
+	c.FreeSpares(g.Job, jobs.MaxRanks)
 	needs := g.Spec.Needs(0)
 	c.Spares[g.Job] = &Spares{Key: g.Key, Workers: g.Spares, needs: needs}
 	c.Used = c.Used.minus(needs, -g.Spares)

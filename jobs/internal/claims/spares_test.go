@@ -76,3 +76,16 @@ func TestSparesCountForTheOwnersLimits(t *testing.T) {
 		t.Errorf("the job is offered %d workers more", a.Workers)
 	}
 }
+
+// An origin that was started again may have given spares up, and be granted others at the same node.
+func TestLaterSparesTakeThePlaceOfEarlierOnes(t *testing.T) {
+	c, g := keeping(t, jobs.Limits{})
+	again := *g
+	again.Key, again.Spares = c.Advertised(jobtest.Start, wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1)).Key, 1
+	if err := c.Granted(jobtest.Start, g.Job.Origin(), &again); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Spares[g.Job]; s.Key != again.Key || s.Workers != 1 || c.Used.Slots != 1 || c.Jobs[g.Job] != 1 {
+		t.Errorf("%+v are kept, %d slots used, %d workers counted", s, c.Used.Slots, c.Jobs[g.Job])
+	}
+}

@@ -367,14 +367,10 @@ func (c *Core) Started(now time.Time, from vicinity.ID, m *wire.Start) bool {
 	return true
 }
 
-// Drain makes the node take no new workers, or take workers again.
-func (c *Core) Drain(now time.Time, begin bool) {
-	if begin {
-		c.Claims.Drain()
-		c.Part.GiveSparesBack(now)
-	} else if c.Claims.Closed == wire.ReasonDraining {
-		c.Claims.Closed, c.Claims.Loose = "", true
-	}
+// Drain makes the node take no new workers.
+func (c *Core) Drain(now time.Time) {
+	c.Claims.Drain()
+	c.Part.GiveSparesBack(now)
 }
 
 // Adopt goes on with a worker of an earlier life of this node.
