@@ -175,6 +175,7 @@ func facts(st *jobs.Status) []counter {
 	if st.Asked > 0 {
 		list = append(list, counter{"Asked for", count(int64(st.Asked))})
 	}
+	list = append(list, spares(st)...)
 	if a := st.Array; a != nil {
 		list = append(list, counter{"Tasks", count(int64(a.Tasks))},
 			counter{"Tasks done", count(int64(a.Done))}, counter{"Tasks failed", count(int64(a.Failed))})

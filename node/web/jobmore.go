@@ -50,7 +50,7 @@ type variable struct {
 
 func (s *views) more(ctx context.Context, st *jobs.Status) jobMore {
 	m := jobMore{Log: "/jobs/" + label(string(st.ID), 64) + "/log", Commands: commands(st),
-		Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(st)}
+		Outputs: s.outputs(ctx, st), Inputs: s.inputs(ctx, st), Limits: limits(&st.Spec)}
 	m.Again = st.State.Final() && st.Forgotten.IsZero()
 	m.AgainFailed = m.Again && st.Array != nil && st.Array.Failed > 0
 	m.Env = environment(st.Spec.Env)
@@ -118,9 +118,16 @@ func commands(st *jobs.Status) (list []typed) {
 	return list
 }
 
+// spares reports which nodes keep room for ranks that may be lost, if the job wants any.
+func spares(st *jobs.Status) (list []counter) {
+	if text := described.Spares(st); text != "" {
+		list = append(list, counter{"Spares", label(text, textLimit)})
+	}
+	return list
+}
+
 // limits reports what was asked for beside the facts that everybody wants to see.
-func limits(st *jobs.Status) (list []counter) {
-	s := &st.Spec
+func limits(s *jobs.Spec) (list []counter) {
 	add := func(key, value string) {
 		if value != "" && value != "0" {
 			list = append(list, counter{key, value})
@@ -133,7 +140,6 @@ func limits(st *jobs.Status) (list []counter) {
 	add("Nodes where", label(s.Where, textLimit))
 	add("Tries more", strconv.Itoa(s.Retries))
 	add("Failures at most", strconv.Itoa(s.MaxFails))
-	add("Spares", label(described.Spares(st), textLimit))
 	if s.CheckpointFar {
 		add("Checkpoints are kept", "in two clusters")
 	}

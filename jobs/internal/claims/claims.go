@@ -39,15 +39,12 @@ type Claims struct {
 	// cannot says why, by what workers are to reach.
 	cannot map[string]string
 
-	Used   Supply              // by claims
-	Jobs   map[jobs.ID]int     // claimed workers, spares among them
-	Spares map[jobs.ID]*Spares // of jobs that have some
+	claimed
 	// Ending are jobs that are offered nothing until their earlier workers are gone,
 	// since a grant would be refused until then.
 	Ending map[jobs.ID]bool
 	gpus   map[int]int // by number: workers that have it, of which one can be alive
 	Cores  Cores       // for ranks of MPI programs
-	ends   []end       // of claims with a walltime
 	Holds  map[jobs.ID]*Hold
 	pending
 	at    time.Time // of the last input
@@ -81,6 +78,14 @@ func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
 	return h.Ad.Job != o.ID && (h.announced || h.order.Before(o) || h.recalled.IsZero() || c.at.Before(h.recalled.Add(RecallTime)))
 }
 
+// claimed is what workers and spares have.
+type claimed struct {
+	Used   Supply
+	Jobs   map[jobs.ID]int     // workers of each job, spares among them
+	Spares map[jobs.ID]*Spares // of jobs that have some
+	ends   []end               // of workers with a walltime
+}
+
 // end is when a claim ends at the latest.
 type end struct {
 	job   jobs.ID
@@ -102,7 +107,7 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
 		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where.Expr{}, Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}, gpus: map[int]int{},
+		wheres: map[string]where.Expr{}, claimed: claimed{Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}}, gpus: map[int]int{},
 		Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
 	}
 	if self.Memory == 0 {

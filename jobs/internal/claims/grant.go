@@ -17,7 +17,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 	c.expire(now)
 	job, n := g.Job, len(g.Ranks)+g.Spares
 	if s := c.Spares[job]; s.holds(g) {
-		c.FreeSpares(job, n)
+		c.release(job, n)
 		for _, ra := range g.Ranks {
 			c.claim(now, job, &g.Spec, ra.Rank)
 		}
@@ -43,7 +43,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 		return wire.Refusal(wire.ReasonFewer)
 	}
 	delete(c.Holds, job)
-	c.keepSpares(g)
+	c.keep(g)
 	for _, ra := range g.Ranks {
 		c.claim(now, job, &g.Spec, ra.Rank)
 	}
@@ -59,7 +59,7 @@ func (h *Hold) report(a *wire.Answer) {
 }
 
 // claim counts a worker that begins now.
-func (c *Claims) claim(now time.Time, job jobs.ID, spec *jobs.Spec, rank int) {
+func (c *claimed) claim(now time.Time, job jobs.ID, spec *jobs.Spec, rank int) {
 	needs := spec.Needs(rank)
 	c.Used = c.Used.minus(needs, -1)
 	c.Jobs[job]++

@@ -12,12 +12,12 @@ type Spares struct {
 	needs   jobs.Needs // of each
 }
 
-// keepSpares claims the spares of a grant. Its origin knows of no others: those that the job had before are free.
-func (c *Claims) keepSpares(g *wire.Grant) {
+// keep claims the spares of a grant. Its origin knows of no others: those that the job had before are free.
+func (c *claimed) keep(g *wire.Grant) {
 	if g.Spares == 0 {
 		return
 	}
-	c.FreeSpares(g.Job, jobs.MaxRanks)
+	c.release(g.Job, jobs.MaxRanks)
 	needs := g.Spec.Needs(0)
 	c.Spares[g.Job] = &Spares{Key: g.Key, Workers: g.Spares, needs: needs}
 	c.Used = c.Used.minus(needs, -g.Spares)
@@ -29,8 +29,8 @@ func (s *Spares) holds(g *wire.Grant) bool {
 	return s != nil && s.Key == g.Key && len(g.Ranks) > 0 && len(g.Ranks) <= s.Workers
 }
 
-// FreeSpares gives the room of n spares of a job back, of all if it has fewer.
-func (c *Claims) FreeSpares(job jobs.ID, n int) {
+// release gives n spares of a job back, all if it has fewer.
+func (c *claimed) release(job jobs.ID, n int) {
 	s := c.Spares[job]
 	if s == nil {
 		return
@@ -43,5 +43,10 @@ func (c *Claims) FreeSpares(job jobs.ID, n int) {
 	if c.Jobs[job] -= n; c.Jobs[job] <= 0 {
 		delete(c.Jobs, job)
 	}
+}
+
+// FreeSpares gives the room of n spares of a job back, of all if it has fewer, and wakes the queue.
+func (c *Claims) FreeSpares(job jobs.ID, n int) {
+	c.release(job, n)
 	c.wakeQueue()
 }

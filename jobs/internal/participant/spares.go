@@ -20,9 +20,9 @@ func (w *Work) spares() *wire.Spares {
 }
 
 // hasSpares reports whether the job has those still that were reported.
-func (w *Work) hasSpares(told *wire.Spares) bool {
+func (w *Work) hasSpares(reported *wire.Spares) bool {
 	s := w.spares()
-	return s != nil && told != nil && s.Key == told.Key
+	return s != nil && reported != nil && s.Key == reported.Key
 }
 
 // giveSparesBack frees the room of the job's spares.

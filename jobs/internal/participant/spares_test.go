@@ -25,13 +25,13 @@ func spared(t *testing.T) (h *hand, g *wire.Grant) {
 	return h, g
 }
 
-// have checks what the next report tells of spares, which the origin answers so.
+// have checks the spares of the next report, which the origin answers so.
 func (h *hand) have(want *wire.Spares, ack *wire.Ack) {
 	h.t.Helper()
 	h.now = h.now.Add(wire.ReportEvery)
 	got := h.report(ack).Spares
 	if (got == nil) != (want == nil) || got != nil && *got != *want {
-		h.t.Fatalf("the report tells of %+v, want %+v", got, want)
+		h.t.Fatalf("the report has %+v, want %+v", got, want)
 	}
 }
 
@@ -73,22 +73,22 @@ func TestSparesHaveTheInputs(t *testing.T) {
 
 func TestSparesAreGivenBack(t *testing.T) {
 	known := &wire.Ack{Known: true}
-	for name, ends := range map[string]func(h *hand, told *wire.Spares){
-		"the job is not known": func(h *hand, told *wire.Spares) {
-			h.p.Acknowledged(h.now, &wire.Report{Job: h.job, Spares: told}, false, wire.Ack{})
+	for name, ends := range map[string]func(h *hand, had *wire.Spares){
+		"the job is not known": func(h *hand, had *wire.Spares) {
+			h.p.Acknowledged(h.now, &wire.Report{Job: h.job, Spares: had}, false, wire.Ack{})
 		},
-		"they are not wanted": func(h *hand, told *wire.Spares) {
-			h.have(told, &wire.Ack{Known: true, NoSpares: true})
+		"they are not wanted": func(h *hand, had *wire.Spares) {
+			h.have(had, &wire.Ack{Known: true, NoSpares: true})
 			h.have(nil, known)
 		},
 		"the origin ends them": func(h *hand, _ *wire.Spares) { h.p.WorkFor(h.origin, h.job).LetSparesGo(h.now) },
 		"the job ends":         func(h *hand, _ *wire.Spares) { h.p.WorkFor(h.origin, h.job).Want(h.now, WantDrop, nil) },
 		"the node is drained":  func(h *hand, _ *wire.Spares) { h.p.GiveSparesBack(h.now); h.have(nil, known) },
 		"the node leaves":      func(h *hand, _ *wire.Spares) { h.p.Leave(h.now, time.Minute); h.have(nil, known) },
-		"the origin is silent": func(h *hand, told *wire.Spares) {
-			h.have(told, nil)
+		"the origin is silent": func(h *hand, had *wire.Spares) {
+			h.have(had, nil)
 			h.now = h.now.Add(wire.PartLease)
-			h.have(told, nil)
+			h.have(had, nil)
 		},
 	} {
 		h, g := spared(t)
@@ -112,4 +112,21 @@ func TestSparesOfALaterGrantStay(t *testing.T) {
 	h.have(&wire.Spares{Key: g.Key + 1, Workers: 2}, &wire.Ack{Known: true})
 	h.p.Acknowledged(h.now, &wire.Report{Job: h.job, Spares: &wire.Spares{Key: g.Key, Workers: 2}}, false, wire.Ack{Known: true, NoSpares: true})
 	h.have(&wire.Spares{Key: g.Key + 1, Workers: 2}, &wire.Ack{Known: true})
+}
+
+// The end of the only rank at a node is not that of the job there, if it has spares.
+func TestSparesOutlastRanks(t *testing.T) {
+	h, g := spared(t)
+	h.p.Fetched(h.now, h.job, nil)
+	for attempt := 1; attempt <= 2; attempt++ {
+		rank := *g
+		rank.Spares, rank.Ranks = 0, []jobs.RankAttempt{wiretest.RA(3, attempt)}
+		if err := h.p.Granted(h.now, h.origin, &rank); err != nil {
+			t.Fatalf("attempt %d: %v", attempt, err)
+		}
+		for _, e := range take[DoClaim](h) {
+			h.p.Claimed(h.now, e.Worker, nil, h.now)
+		}
+		h.p.WorkFor(h.origin, h.job).Want(h.now, WantDrop, rank.Ranks)
+	}
 }

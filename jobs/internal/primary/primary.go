@@ -141,7 +141,7 @@ func (p *Primary) pursue(now time.Time) {
 		return
 	}
 	p.preferences.look(now, &p.Rec)
-	if !p.Rec.Started.IsZero() && p.Rec.Spec.Spares > 0 {
+	if len(p.spares.of) > 0 {
 		p.grant(now, "", p.spares.use(p.ranksDemand()), nil)
 		p.spares.letGo(p.spares.wanted())
 	}

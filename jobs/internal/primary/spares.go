@@ -17,7 +17,7 @@ import (
 
 // Spares are room that nodes without ranks of the job keep for ranks that it may lose. They are looked for once the
 // job has started, and given back when it ends. Nothing is written down of them: after a restart of the origin the
-// reports of their nodes tell of them.
+// their nodes report them.
 
 // spares are what nodes keep for the job. Each of their nodes is a participant.
 type spares struct {
@@ -30,7 +30,7 @@ type spares struct {
 type spare struct {
 	search.Spare
 	granted time.Time
-	told    bool // its node has reported it
+	known   bool // its node has reported it
 	ready   bool // and that the inputs are there
 }
 
@@ -130,38 +130,46 @@ func (l *spares) use(d search.Demand) []search.Choice {
 }
 
 // reported takes what a node reports of spares, and reports whether they are not wanted; of says what is known of it.
-func (l *spares) reported(now time.Time, from vicinity.ID, told *wire.Spares, of func(vicinity.ID) (vicinity.Member, bool)) (unwanted bool) {
+func (l *spares) reported(now time.Time, from vicinity.ID, rep *wire.Spares, of func(vicinity.ID) (vicinity.Member, bool)) (unwanted bool) {
 	s := l.of[from]
 	switch {
-	case told == nil && s == nil:
+	case rep == nil && s == nil:
 		return false
-	case told == nil:
-		if s.told || !now.Before(s.granted.Add(wire.PartLease)) { // else its report was on its way before the grant
+	case rep == nil:
+		if s.known || !now.Before(s.granted.Add(wire.PartLease)) { // else its report was on its way before the grant
 			l.search.Avoid(now, from)
 			l.drop(now, from)
 		}
 		return false
-	case s != nil && s.Key == told.Key:
-		if !s.told || s.ready != told.Ready {
+	case s != nil && s.Key == rep.Key:
+		if !s.known || s.ready != rep.Ready {
 			l.ledger.Version++
 		}
-		s.told, s.ready, s.Workers = true, told.Ready, min(s.Workers, told.Workers)
+		s.known, s.ready, s.Workers = true, rep.Ready, min(s.Workers, rep.Workers)
 		return false
-	case s == nil && l.wanted() >= l.count()+told.Workers && !slices.Contains(l.ledger.Rec.Nodes(), from): // of before a restart
+	case s == nil && l.granting(from, rep.Key): // to ranks: the node reports them as ranks when it has the grant
+		return false
+	case s == nil && l.wanted() >= l.count()+rep.Workers && !slices.Contains(l.ledger.Rec.Nodes(), from): // of before a restart
 		about, _ := of(from)
 		l.parts.at(from).lastContact = now
-		k := search.Spare{Node: from, Name: about.Name, Key: told.Key, Workers: told.Workers}
-		l.of[from] = &spare{Spare: k, granted: now, told: true, ready: told.Ready}
+		k := search.Spare{Node: from, Name: about.Name, Key: rep.Key, Workers: rep.Workers}
+		l.of[from] = &spare{Spare: k, granted: now, known: true, ready: rep.Ready}
 		l.ledger.Version++
 		return false
 	}
 	return true
 }
 
+// granting reports whether a node is being granted ranks by a key.
+func (l *spares) granting(id vicinity.ID, key uint64) bool {
+	k := (*l.parts)[id]
+	return k != nil && k.key == key && !idle(&l.ledger.Rec, id)
+}
+
 // refused has no spares at a node that refused them, or did not answer, and reports whether it was to keep some.
 func (l *spares) refused(now time.Time, id vicinity.ID) bool {
 	s := l.of[id]
-	if s == nil || s.told {
+	if s == nil || s.known {
 		return false
 	}
 	l.search.Avoid(now, id)
@@ -190,13 +198,13 @@ func idle(r *record.Record, id vicinity.ID) bool {
 	return len(unstarted)+len(started) == 0
 }
 
-// letGo gives spares back, the farthest first, until there are no more than so many.
+// letGo gives back those that are more than so many, the farthest first: all of a node, or none.
 func (l *spares) letGo(most int) {
 	list := l.list()
 	slices.SortStableFunc(list, func(a, b search.Spare) int { return cmp.Compare(b.RTT, a.RTT) })
 	for _, s := range list {
-		if l.count() <= most {
-			return
+		if l.count()-s.Workers < most {
+			continue
 		}
 		l.ledger.Do(DoRelease{To: s.Node, Release: wire.Release{Job: l.ledger.Rec.ID, Spares: true}})
 		l.forget(s.Node)

@@ -10,6 +10,7 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/record"
+	"zorilla/jobs/internal/search"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
 	"zorilla/jobs/placement/mapping"
@@ -20,7 +21,7 @@ import (
 func wary(t *testing.T) *talk {
 	t.Helper()
 	c := newTalk(t, jobs.Spec{Min: 1, Max: 2, Placing: jobs.Placing{Spares: 2}})
-	c.p.Member = func(id vicinity.ID) (m vicinity.Member, ok bool) { return vicinity.Member{ID: id, Name: "n"}, true }
+	c.p.Member = func(id vicinity.ID) (m vicinity.Member, ok bool) { return vicinity.Member{ID: id, Name: "n", Slots: 1, Version: 99}, true }
 	c.step()
 	c.offer(1, 1)
 	c.offer(2, 1)
@@ -206,7 +207,10 @@ func TestSparesOutlastTheOrigin(t *testing.T) {
 func TestSparesOfWorkersThatHaveEnded(t *testing.T) {
 	c := wary(t)
 	c.report(1, jobs.WorkerEnded, 0, wiretest.RA(0, 1))
-	c.spares("one worker is left, and they are at one node")
+	c.spares("one worker is left, and one node has them", 3, 3)
+	c.p.spares.of[jobtest.Node(4)] = &spare{Spare: search.Spare{Node: jobtest.Node(4), Workers: 1, RTT: time.Second}}
+	c.p.Tick(c.now)
+	c.spares("and one of another node", 3, 3)
 	for _, s := range []jobs.Spec{
 		{Min: 2, Max: 2, Placing: jobs.Placing{Spares: 1}},
 		{Min: 1, Max: 2, Placing: jobs.Placing{Spares: 3}},
@@ -267,4 +271,43 @@ func TestGrantsOfMappedJobsAreSound(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// The report of a node that its ranks' grant has not reached yet does not end the spares that they are to have.
+func TestReportsFromBeforeTheGrantOfARank(t *testing.T) {
+	c := wary(t)
+	old := &wire.Spares{Key: 4, Workers: 2, Ready: true}
+	for range 4 { // nodes 1 and 2 are silent
+		c.after(2 * time.Second)
+		c.keeps(3, old)
+	}
+	c.after(2 * time.Second)
+	c.spares("both were used")
+	rep := wire.Report{Job: c.p.Rec.ID, Spares: old}
+	c.step()
+	c.p.Reported(c.now, jobtest.Node(3), rep, nil, 0)
+	if a := only[DoAnswer](c); len(a) != 1 || a[0].Ack.NoSpares {
+		t.Errorf("the report is answered with %+v", a)
+	}
+}
+
+// A rank that is moved to no node in particular takes a spare, too; one that is to go to a node does not.
+func TestMovedRankTakesASpare(t *testing.T) {
+	c := wary(t)
+	c.step()
+	if err := c.moves(0, -1); err != nil {
+		t.Fatal(err)
+	}
+	c.leaves(1, wiretest.RA(0, 1))
+	if to, g := c.theGrant(); to != jobtest.Node(3) || g.Key != 4 || !slices.Equal(g.Ranks, []jobs.RankAttempt{wiretest.RA(0, 2)}) {
+		t.Errorf("node %s is granted %v by key %d", to, g.Ranks, g.Key)
+	}
+	if err := c.moves(1, 4); err != nil {
+		t.Fatal(err)
+	}
+	c.leaves(2, wiretest.RA(1, 1))
+	if to, g := c.theGrant(); to != "" {
+		t.Errorf("node %s is granted %v, which is to go to another one", to, g.Ranks)
+	}
+	c.spares("one was used", 3)
 }

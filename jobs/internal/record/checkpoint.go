@@ -91,7 +91,7 @@ func (k *Rank) at(epoch int64) *jobs.Checkpoint {
 	return nil
 }
 
-// Starts tells what ranks begin with that are granted now, or start again. Those that do so together are looked at once,
+// Starts is what ranks begin with that are granted now, or start again. Those that do so together are looked at once,
 // however many of them are asked about: there may be ten thousand.
 type Starts struct {
 	l     Lineup

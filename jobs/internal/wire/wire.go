@@ -120,7 +120,7 @@ type (
 		Workers []WorkerAck `json:"workers,omitempty"`
 		Start   *Start      `json:"start,omitempty"` // for ready ranks that missed their START
 		Table   *Table      `json:"table,omitempty"` // newer than Report.Epoch
-		// NoSpares: what Report.Spares tells of is not wanted.
+		// NoSpares: those of Report.Spares are not wanted.
 		NoSpares bool `json:"no_spares,omitempty"`
 	}
 
