@@ -21,7 +21,9 @@ import (
 func wary(t *testing.T) *talk {
 	t.Helper()
 	c := newTalk(t, jobs.Spec{Min: 1, Max: 2, Placing: jobs.Placing{Spares: 2}})
-	c.p.Member = func(id vicinity.ID) (m vicinity.Member, ok bool) { return vicinity.Member{ID: id, Name: "n", Slots: 1, Version: 99}, true }
+	c.p.Member = func(id vicinity.ID) (m vicinity.Member, ok bool) {
+		return vicinity.Member{ID: id, Name: "n", Slots: 1, Version: 99}, true
+	}
 	c.step()
 	c.offer(1, 1)
 	c.offer(2, 1)
