@@ -53,14 +53,13 @@ func wish(spec *jobs.Spec) string {
 	}
 	how := spec.Search
 	how.Begin = time.Time{} // that has come, for all of them
+	var ad wire.Advertisement
+	ad.AskFor(spec)
+	ad.Priority = spec.Priority
 	return string(codec.MustMarshal(struct {
-		Needs    jobs.Needs
-		Where    string
-		Mounts   []string
-		Net      string
-		Priority int
-		Search   jobs.Search
-	}{spec.Needs(0), spec.Condition(), spec.Mounts, spec.Net, spec.Priority, how}))
+		Ad     wire.Advertisement
+		Search jobs.Search
+	}{ad, how}))
 }
 
 // join has a job that is about to search wait if another one that wants the same is searching.

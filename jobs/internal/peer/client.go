@@ -34,6 +34,7 @@ const (
 
 	PathSnapshot = Prefix + "snapshot"
 	PathKeep     = Prefix + "keep"
+	PathBook     = Prefix + "book"
 )
 
 // Client asks other nodes. Its methods may be called from any goroutine.

@@ -39,6 +39,10 @@ type Advertisement struct {
 	Kinds []jobs.Kind `json:"k,omitempty"`
 	// Near asks nodes to tell where they are.
 	Near bool `json:"n,omitempty"`
+	// Length is how long, in milliseconds, a worker runs at most; 0 = not known.
+	Length int64 `json:"e,omitempty"`
+	// Plan asks nodes from when on they could run how many workers: Answer.Steps.
+	Plan bool `json:"q,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
 	Life int64 `json:"l"`
 	// Signed is when, in milliseconds since 1970 by the origin's clock.
@@ -99,6 +103,9 @@ type Answer struct {
 	Onward int  `json:"n,omitempty"` // neighbours that it went on to, or could go on to
 	// At is where the node is, see vicinity.Core.Bearings.
 	At []byte `json:"b,omitempty"`
+	// Steps say how many workers could begin from when on, by time, at most MaxSteps; only if the advertisement
+	// asked for them. What stands in Workers is not taken off.
+	Steps []Step `json:"g,omitempty"`
 }
 
 // AskFor sets what the workers of a job want.
@@ -106,6 +113,9 @@ func (ad *Advertisement) AskFor(spec *jobs.Spec) {
 	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
 	ad.Kinds, _ = spec.Kinds()
 	ad.Single = spec.Single()
+	if spec.Array == nil { // which limits each task
+		ad.Length = time.Duration(spec.Walltime).Milliseconds()
+	}
 	ad.Ask(spec.Net)
 }
 
@@ -178,7 +188,7 @@ func (ad *Advertisement) check() error {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Others < 0 || ad.Others >= ad.Wanted,
 		!ad.Needs.Valid(), len(ad.Where) > where.MaxLength || !sanitize.Printable(ad.Where),
 		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
-		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs:
+		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs, badLength(ad.Length):
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
 	}
 	if list, err := mounts.ParseAll(ad.Mounts); err != nil || len(list) > jobs.MaxMounts || !slices.Equal(list.Strings(), ad.Mounts) ||
@@ -229,7 +239,8 @@ func (a *Answer) Check() error {
 		len(a.Reason) > MaxReason || !sanitize.Printable(a.Reason) || (a.Workers > 0) != (a.Key != 0) || a.Recall && a.Workers == 0 ||
 		a.Held < 0 || a.Held > jobs.MaxRanks || a.Free < 0 || a.Free > jobs.MaxTime.Milliseconds() ||
 		a.Room != nil && (a.Workers == 0 || !jobs.Needs(*a.Room).Valid()) ||
-		a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings {
+		a.Hops < 0 || a.Hops > flood.MaxRadius || a.Onward < 0 || a.Onward > MaxOnward || len(a.At) > vicinity.MaxBearings ||
+		badSteps(a.Steps) {
 		return fmt.Errorf("answer: %w", codec.ErrMalformed)
 	}
 	return nil

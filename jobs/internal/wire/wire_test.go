@@ -103,6 +103,7 @@ func TestAdvertisementWithEverythingFits(t *testing.T) {
 	full := wiretest.Ad(jobtest.Node(1), "k7f3q", jobs.MaxRanks, 1<<63)
 	full.Slots, full.Memory, full.Disk, full.GPUs, full.Priority = jobs.MaxSlots, 1<<60, 1<<60, jobs.MaxGPUs, -100
 	full.Round, full.Life, full.Near, full.Signed = math.MaxInt, wire.MaxLife.Milliseconds(), true, math.MaxInt64
+	full.Length, full.Plan = jobs.MaxTime.Milliseconds(), true
 	full.Net = jobs.NetNone
 	for range wire.MaxAddrs {
 		full.Addrs = append(full.Addrs, "[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
