@@ -108,6 +108,7 @@ type Search struct {
 	Wait   codec.Duration `json:"wait,omitempty"`           // after the first flood, 10 ms to 1 h; 0 = 1 s
 	Factor float64        `json:"factor,omitempty"`         // each wait is so much longer than the one before, 1 to 10; 0 = 2
 	Begin  time.Time      `json:"begin,omitempty,omitzero"` // not before then; zero = at once
+	Timing
 }
 
 // check returns what is wrong, as a user sees it.
@@ -124,7 +125,7 @@ func (s *Search) check() string {
 	case !s.Begin.IsZero() && (s.Begin.UTC().Year() < 2000 || s.Begin.UTC().Year() > 8000):
 		return fmt.Sprintf("--begin: the year %d, want 2000 to 8000", s.Begin.UTC().Year())
 	}
-	return ""
+	return s.Timing.check(s.Begin)
 }
 
 // Schedule returns when to flood.
@@ -186,7 +187,7 @@ func (s *Spec) Validate() error {
 			return bad("%s", text)
 		}
 	}
-	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check(), s.checkGroups()); text != "" {
+	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check(), s.Search.checkWith(s), s.checkGroups()); text != "" {
 		return bad("%s", text)
 	}
 	if s.Where != "" {
@@ -343,7 +344,7 @@ func (s *Spec) checkKey() error {
 // another time each time it is said.
 func (s *Spec) Sum() [sha256.Size]byte {
 	c := *s
-	c.Search.Begin = time.Time{}
+	c.Search.Begin, c.Search.Deadline = time.Time{}, time.Time{}
 	return sha256.Sum256(codec.MustMarshal(&c))
 }
 

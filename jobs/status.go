@@ -95,6 +95,8 @@ type Shape struct {
 	Asked  int           `json:"asked,omitempty"`  // how many were asked for last while it ran; 0 = nobody has asked
 	Groups []GroupStatus `json:"groups,omitempty"` // in the order of its file
 	Spares []Spare       `json:"spares,omitempty"` // by node
+	// Promised is when it starts at the latest, as far as nodes have promised; nil = nothing is.
+	Promised *PromisedStart `json:"promised,omitempty"`
 }
 
 // Spare is room that a node keeps for ranks of a job that may be lost.
@@ -302,6 +304,7 @@ type Explanation struct {
 	Since    time.Time      `json:"since,omitzero"` // when it began to wait for workers
 	Until    time.Time      `json:"until,omitzero"` // when that ended: with its first START, or with the job; zero = it waits, or is staged
 	Next     time.Time      `json:"next,omitzero"`  // next flood
+	Promised *PromisedStart `json:"promised,omitempty"`
 	Rounds   []Round        `json:"rounds"`
 }
 

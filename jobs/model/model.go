@@ -273,6 +273,8 @@ func (m *Model) perform(now time.Time, a core.Action) {
 		m.ask(now, e.To, a.Job, knock{}, a, e.Within)
 	case primary.DoRelease:
 		m.send(e.To, Request, e.Release.Job, &e.Release, request{body: &e.Release})
+	case primary.DoBook:
+		m.ask(now, e.To, a.Job, &e.Book, a, e.Within)
 	case primary.DoKeep:
 		m.send(e.To, Request, a.Job, &e.Keep, request{body: &e.Keep})
 	case primary.DoCollect:

@@ -81,7 +81,7 @@ func (m Message) Broken() Message {
 type (
 	request struct {
 		number uint64 // of the sender; 0 = no answer is wanted
-		body   any    // *Grant, *Start, *Release, *Report, *Measure, *Keep, question, fetch, knock or wants
+		body   any    // *Grant, *Start, *Release, *Report, *Measure, *Keep, *Book, question, fetch, knock or wants
 	}
 	reply struct {
 		number   uint64
@@ -90,6 +90,7 @@ type (
 		ack      wire.Ack      // to a Report
 		state    jobs.State    // to a question; "" = the job is not known
 		measured wire.Measured // to a Measure
+		booked   wire.Booked   // to a Book
 	}
 	// question is how a job ends that another one depends on.
 	question struct{ job jobs.ID }
@@ -207,6 +208,13 @@ func (m *Model) replied(now time.Time, a asked, r reply) {
 		})
 	case primary.DoMeasure:
 		m.core.Update(now, a.Job, func(p *primary.Primary) { p.Paired(now, e.From, e.Nodes, r.measured.Times(len(e.Nodes))) })
+	case primary.DoBook:
+		if bad {
+			r.booked.Reason = "no answer"
+		}
+		if e.Book.Lease > 0 {
+			m.core.Update(now, a.Job, func(p *primary.Primary) { p.Booked(now, e.To, e.Book.Key, r.booked.Refused()) })
+		}
 	case primary.DoKnock:
 		how := primary.KnockAnswered
 		if bad {

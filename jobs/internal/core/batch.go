@@ -52,7 +52,7 @@ func wish(spec *jobs.Spec) string {
 		return ""
 	}
 	how := spec.Search
-	how.Begin = time.Time{} // that has come, for all of them
+	how.Begin, how.Deadline = time.Time{}, time.Time{} // the one has come for all of them, of the other no node knows
 	var ad wire.Advertisement
 	ad.AskFor(spec)
 	ad.Priority = spec.Priority

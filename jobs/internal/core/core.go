@@ -41,6 +41,7 @@ type Core struct {
 	Jobs    map[jobs.ID]*Job   // that were submitted here, and are in memory
 	Live    timers.Queue[*Job] // those of them that have not ended, or are not known to have
 	Signs   primary.Signs      // of the nodes that work for them
+	turns   primary.Turns      // to have a start promised
 	batches batches
 	Part    participant.Participant
 	Busy    int    // live jobs that nodes work for
@@ -194,6 +195,7 @@ func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
 	c.surround(p.Surroundings)
 	p.Signs = &c.Signs
+	primary.ShareTurns(p, &c.turns)
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
 

@@ -29,8 +29,9 @@ type lifecycle struct {
 	held  map[jobs.RankAttempt]string // what workers that run wait for at their nodes
 	overdue
 	preferences
-	keepers keepers
-	spares  spares
+	keepers  keepers
+	spares   spares
+	bookings bookings
 }
 
 // advance starts what is ready and ends what has ended.
@@ -140,6 +141,7 @@ func (p *lifecycle) finish(now time.Time) {
 
 // End makes the job final and lets everybody go.
 func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int) {
+	p.bookings.drop()
 	t := p.tally()
 	p.emit(record.Event{Kind: record.Ended, At: now, State: state, Reason: reason, Code: code, Tally: &t})
 	for _, id := range p.Parts.nodes() {

@@ -51,6 +51,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(), moves: moves{},
 	}
 	p.spares = spares{of: map[vicinity.ID]*spare{}, ledger: &p.ledger, search: s, parts: &p.Parts}
+	p.bookings = bookings{turns: &Turns{}, ledger: &p.ledger, search: s, rnd: rnd}
 	return p
 }
 
@@ -91,6 +92,9 @@ func (p *Primary) Tick(now time.Time) {
 	}
 	setBack(&p.Rec, now)
 	p.begin(now)
+	if at := deadlineOf(&p.Rec); !at.IsZero() && !now.Before(at) {
+		p.endAtDeadline(now)
+	}
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
 		p.expect(now, p.look()) // which may have changed just now
@@ -115,7 +119,11 @@ func (p *Primary) Wake() time.Time {
 	}
 	search := timers.Earlier(p.outlook().Until, p.preferences.ends)
 	workers := timers.Earlier(timers.Earlier(p.partsWake(), p.overdueAt()), p.keepers.renew)
-	return timers.Earlier(timers.Earlier(search, p.giveUpAt()), timers.Earlier(workers, p.beginAt()))
+	if !p.shares {
+		search = timers.Earlier(search, p.bookings.wake())
+	}
+	times := timers.Earlier(timers.Earlier(p.giveUpAt(), deadlineOf(&p.Rec)), p.beginAt())
+	return timers.Earlier(timers.Earlier(search, workers), times)
 }
 
 // Cancel ends the job because a user wants it: what runs is stopped, and the job has ended
@@ -150,6 +158,7 @@ func (p *Primary) pursue(now time.Time) {
 		p.expect(now, p.look())
 		return
 	}
+	p.bookings.look(now, d)
 	p.carryOut(now, p.Search.Next(now, d))
 }
 
@@ -194,6 +203,7 @@ func (p *Primary) Ask(now time.Time, s *search.Search, name jobs.ID, n *search.N
 	}
 	if n.Flood.Number > 0 {
 		ad := p.advertisement(now, name, n.Flood, max(0, n.Flood.Wanted-p.Demand().Wanted), p.self.Addrs)
+		ad.Plan = n.Plan
 		switch {
 		case n.Flood.Radius == 0:
 			p.Do(DoAsk{ad})
@@ -231,6 +241,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		sizes = nil
 	}
 	starts := record.StartsOf(&p.Rec.Lineup, sizes)
+	p.bookings.granted(taken)
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
 		for i, place := range c.Places {

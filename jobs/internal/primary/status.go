@@ -25,7 +25,7 @@ func (p *Primary) reason() string {
 		if p.Rec.Blocked() {
 			return p.dependencyReason()
 		}
-		return p.waitReason()
+		return strings.TrimSuffix(p.waitReason()+"; "+p.bookings.text(), "; ")
 	case jobs.Staging:
 		return p.staging.text(&p.Rec)
 	case jobs.Running:
@@ -97,7 +97,7 @@ func (p *Primary) Status() jobs.Status {
 		Rounds: slices.Clone(p.searching().Rounds), Warnings: slices.Clone(r.Warnings), Staged: p.Staged, Moving: p.moving(), Broken: r.Broken,
 		Workers: []jobs.WorkerStatus{}, Array: r.Tasks.Status(), Worst: r.Worst, Shape: p.shape(), AtOrigin: jobs.AtOrigin{OnEnd: r.OnEnd},
 	}
-	s.Spares = p.spares.status()
+	s.Spares, s.Promised = p.spares.status(), r.Booking.Promised()
 	for _, k := range r.Kept {
 		if k.Output != nil {
 			s.Outputs = append(s.Outputs, *k.Output)
@@ -138,7 +138,7 @@ func (p *Primary) Explain(now time.Time) jobs.Explanation {
 	e := jobs.Explanation{
 		ID: p.Rec.ID, State: p.Rec.State, Summary: p.reason(), Wanted: waits.Wanted, Spares: waits.Spares,
 		Asked: t.Asked, Offered: t.Offered, Declined: t.Declined, Nodes: []jobs.NodeAnswer{}, Rounds: slices.Clone(p.searching().Rounds),
-		Since: p.Rec.Eligible,
+		Since: p.Rec.Eligible, Promised: p.Rec.Booking.Promised(),
 	}
 	switch {
 	case e.Wanted > 0:

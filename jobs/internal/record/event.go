@@ -22,6 +22,7 @@ type Kind string
 
 const (
 	Submitted    Kind = "submitted"    // Spec, Stamp
+	Booked       Kind = "booked"       // Booking: nodes have promised a start; nil = it is not counted on any more
 	Granted      Kind = "granted"      // Node, Name, RTT, Ranks; Sizes of a job with groups
 	Released     Kind = "released"     // Ranks went back before they had started; Reason
 	Started      Kind = "started"      // Ranks
@@ -151,6 +152,8 @@ type Record struct {
 	Worst *jobs.WorstPair           // of the nodes at the latest START; nil = not known
 	Past  *Past                     // of a job whose results are forgotten: all that is known
 	Away  map[vicinity.ID]time.Time // when nodes that were stopped may be back at the latest
+	// Booking is the start that nodes have promised; nil = none is, or workers were granted.
+	Booking *Booking
 }
 
 // applyTasks does what an event means for the tasks of an array.
@@ -195,7 +198,10 @@ func (r *Record) Apply(ev Event) {
 		for i := range r.Ranks {
 			r.Ranks[i].State = jobs.WorkerWanted
 		}
+	case Booked:
+		r.Booking = ev.Booking
 	case Granted:
+		r.Booking = nil
 		r.choose(ev.Sizes)
 		for i, ra := range ev.Ranks {
 			keep(r, ra.Rank)
@@ -361,7 +367,7 @@ func (ev *Event) Sound(r *Record) bool {
 		return false
 	}
 	ranks, ok := r.Lineup.sound(ev)
-	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) || !ok || !ev.Saved.sound() {
+	if wire.CheckTaskRanges(ev.Tasks) != nil || ev.Size < 0 || ev.Size > len(r.Ranks) || !ok || !ev.Saved.sound() || !ev.Booking.sound() {
 		return false
 	}
 	for _, ra := range ev.Ranks {

@@ -130,6 +130,7 @@ type Placed struct {
 	Ports    []int           `json:"ports,omitempty"`    // of Started: of the first Ranks; 0 = none
 	Replaced []jobs.Replaced `json:"replaced,omitempty"` // of Granted: of each of Ranks, zero of one that was not lost; nil = none was
 	Resumed  []int           `json:"resumed,omitempty"`  // of Granted: number of the checkpoint that each of Ranks begins with, 0 = none; nil = none does
+	Booking  *Booking        `json:"booking,omitempty"`  // of Booked
 }
 
 // Sizing is how many workers there are to be.

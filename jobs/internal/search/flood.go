@@ -153,6 +153,7 @@ func (s *Search) Answered(now time.Time, from vicinity.Member, rtt time.Duration
 		}
 	}
 	s.count(now, from, rtt, a)
+	s.Plan.note(now, from.ID, &a)
 	s.hope(now, from.ID, a.Held)
 	if granted {
 		s.fate(from.ID, taken)

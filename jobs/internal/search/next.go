@@ -62,6 +62,7 @@ type Next struct {
 	Over    bool          // these need not offer again
 	Flood   jobs.Round    // to be advertised; Number 0 = none, Radius 0 = to this node alone
 	Direct  bool          // it is sent to nobody else before it is extended
+	Plan    bool          // it asks for Answer.Steps
 	Extend  []flood.Reach // nodes beyond which the latest flood is carried
 	Err     error         // no nodes can satisfy the job, and nothing is to be done
 	Outlook

@@ -28,6 +28,7 @@ type Search struct {
 	taught bool // the answers are those that a shared search got, see Learn
 
 	group      group
+	Plan       plan
 	beside     beside
 	measuredAt time.Time // of the latest requests to measure nodes since then; zero = none
 	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
@@ -169,6 +170,10 @@ func (s *Search) Outlook(d Demand) Outlook {
 
 // reachOut looks for more offers than there are.
 func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
+	if s.askPlan(now, d, n) {
+		n.Plan = true
+		return
+	}
 	if radius, due := s.schedule.Next(now); due {
 		if s.ownFirst() && len(d.Lost) == 0 {
 			s.askOwn(now, d, n)

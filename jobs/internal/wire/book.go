@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -82,6 +83,14 @@ func (b *Book) Check() error {
 		return fmt.Errorf("book: %w", codec.ErrMalformed)
 	}
 	return nil
+}
+
+// Refused says why a booking is not made or kept on, "" = it is.
+func (b *Booked) Refused() string {
+	if b.OK {
+		return ""
+	}
+	return cmp.Or(b.Reason, "refused")
 }
 
 // Check refuses what no honest node sends.
