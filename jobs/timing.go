@@ -23,6 +23,9 @@ const (
 	BookNever        = -1
 )
 
+// After has the job's start promised when it has waited for so long, 0 = at once.
+func (t *Timing) After(wait time.Duration) { t.BookAfter = max(codec.Duration(wait), BookAtOnce) }
+
 func (t *Timing) check(begin time.Time) string {
 	switch {
 	case t.BookAfter < BookNever || time.Duration(t.BookAfter) > MaxTime:

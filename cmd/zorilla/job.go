@@ -63,6 +63,10 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "d", Aliases: []string{"dependency"}, Usage: "start after other jobs: `KIND:JOB[,…]` with afterok, afterany or afternotok"},
 		&cli.StringFlag{Name: "begin", DefaultText: "at once",
 			Usage: "look for workers from `TIME` on: such as 2h from now, at 22:00, or at '2006-01-02 15:04'"},
+		&cli.StringFlag{Name: "deadline", DefaultText: "none",
+			Usage: "have ended by `TIME`, as of --begin, or be ended: it is not started if -t does not fit before"},
+		&cli.StringFlag{Name: "book-after", DefaultText: "10m; never for workers that need one slot, one by one",
+			Usage: "have nodes promise a start once it has waited for `TIME`: 0s to do so at once, or never"},
 		&cli.IntFlag{Name: "retries", Usage: "try a rank that fails again, up to `K` times; a rigid job as a whole, also if it loses a node"},
 		&cli.BoolFlag{Name: "kill-on-bad-exit", DefaultText: "of a rigid job only", Usage: "stop the job when a rank has failed; =false: the others go on"},
 		&cli.IntFlag{Name: "max-fails", DefaultText: "no limit", Usage: "stop the job when more than `N` ranks have failed"},
@@ -204,6 +208,9 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			return err
 		}
 		spec.Search.Begin = spec.Search.Begin.UTC().Truncate(time.Second) // as its journal keeps it
+	}
+	if spec.Search.Timing, err = timing(c.String("deadline"), c.String("book-after"), time.Now()); err != nil {
+		return err
 	}
 	for _, m := range c.StringSlice("mount") {
 		p, err := mounts.Parse(m)

@@ -149,14 +149,14 @@ func valueOf(t *testing.T, f cli.Flag, words ...string) (value string) {
 // choices are values of options as they are typed, by first name. Those that are about the command that submits, and
 // not about the job, have none.
 func choices() map[string][]string {
-	later := time.Now().Add(24 * time.Hour).Format("2006-01-02 15:04")
+	later, latest := time.Now().Add(24*time.Hour).Format("2006-01-02 15:04"), time.Now().Add(96*time.Hour).Format("2006-01-02 15:04")
 	return map[string][]string{
 		"n": {"3", "2..16"}, "c": {"1", "2"}, "mem": {"200M", "1.5G"}, "disk": {"1G"}, "max-output": {"none", "1M", "200"}, "gpus": {"1"},
 		"where": {`site == "a\b"`, "mem >= 8G && slots > 1"}, "mount": {"/data", "/scratch:rw"}, "net": {"host", "job", "none"}, "mpi": {"true", "false"},
 		"share-work": {"true"}, "t": {"10m", "600", "1-00:00:01"}, "i": {"in", "in:there", "i*"}, "o": {"out-*", "a,b", ".hidden"},
 		"e": {"A=1", "A=2", "B.c=x=y \"'\\ é", "HOME", "E="}, "key": {"k-1"}, "J": {"a name", "007"}, "priority": {"-3", "5"}, "strategy": {"spread", "nearest"},
 		"max-rtt": {"5ms"}, "one-per-node": {"true"}, "spares": {"1", "50%"},
-		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
+		"graph": {"grid:2x2", "ring.graph"}, "replicas": {"2"}, "d": {"afterok:k7f3q,afterany:abcde"}, "begin": {later}, "deadline": {latest}, "book-after": {"0s", "1h", "never"}, "retries": {"3"}, "kill-on-bad-exit": {"true", "false"}, "max-fails": {"2"},
 		"lost-after": {"2s"}, "checkpoint-far": {"true"},
 		"launcher": {"mpirun"}, "signal": {"USR1", "sigterm@5s", "10@1m"}, "signal-on-change": {"USR1", "sigusr2"}, "on-end": {"echo $ZORILLA_JOB_STATE | tee \"x\""}, "search": {"adaptive", "paper"}, "radius": {"2"},
 		"flood-wait": {"2s"}, "flood-factor": {"1.5", "2"}, "give-up": {"never", "1h"}, "stdin": {"none"}, "a": {"1-9:2,12%3"}, "each-line": {"lines"},

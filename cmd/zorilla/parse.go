@@ -78,6 +78,28 @@ func moment(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// timing reads by when a job is to end, and after how long it has its start promised; "" = not said.
+func timing(deadline, bookAfter string, now time.Time) (t jobs.Timing, err error) {
+	if deadline != "" {
+		if t.Deadline, err = until("--deadline", deadline, now); err != nil {
+			return t, err
+		}
+		t.Deadline = t.Deadline.UTC().Truncate(time.Second)
+	}
+	switch bookAfter {
+	case "":
+	case "never":
+		t.BookAfter = jobs.BookNever
+	default:
+		wait, err := parseTime("--book-after", bookAfter)
+		if err != nil {
+			return t, err
+		}
+		t.After(wait)
+	}
+	return t, nil
+}
+
 // until reads a time to come that an option has: when it is, perhaps as the next time of that hour,
 // or how long there is until then.
 func until(flag, s string, now time.Time) (time.Time, error) {

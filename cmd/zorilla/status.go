@@ -131,6 +131,12 @@ func facts(st jobs.Status, now time.Time) [][]string {
 	if st.Started.IsZero() && !st.Spec.Search.Begin.IsZero() {
 		add("begins", "at %s", st.Spec.Search.Begin.In(now.Location()).Format(time.RFC3339))
 	}
+	if p := st.Promised; p != nil && st.Started.IsZero() {
+		add("promised", "%s at %s from %s on", count(p.Workers, "worker"), count(len(p.Nodes), "node"), p.At.In(now.Location()).Format(time.RFC3339))
+	}
+	if at := st.Spec.Search.Deadline; !at.IsZero() && st.Ended.IsZero() {
+		add("deadline", "%s", at.In(now.Location()).Format(time.RFC3339))
+	}
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))
 	}

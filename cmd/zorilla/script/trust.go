@@ -20,7 +20,7 @@ const TrustOption = "trust-script"
 var judges = map[string]func(s *Script, value string) string{
 	"n": nil, "c": nil, "mem": nil, "disk": nil, "max-output": nil, "gpus": nil, "where": nil, "mpi": nil, "share-work": nil,
 	"t": nil, "J": nil, "priority": nil, "strategy": nil, "max-rtt": nil, "one-per-node": nil, "spares": nil, "replicas": nil,
-	"d": nil, "begin": nil, "retries": nil,
+	"d": nil, "begin": nil, "deadline": nil, "book-after": nil, "retries": nil,
 	"kill-on-bad-exit": nil, "max-fails": nil, "lost-after": nil, "checkpoint-far": nil, "launcher": nil, "signal": nil, "signal-on-change": nil,
 	"search": nil, "radius": nil,
 	"flood-wait": nil, "flood-factor": nil, "give-up": nil, "a": nil,
