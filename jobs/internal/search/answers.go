@@ -146,6 +146,7 @@ type nodeAnswers struct {
 	about   map[vicinity.ID]vicinity.Speeds
 	avoid
 	left []vicinity.ID // nodes that the workers may not have which are looked for
+	Plan plan
 }
 
 func newNodeAnswers() *nodeAnswers {
@@ -328,6 +329,7 @@ func (s *nodeAnswers) Close() []vicinity.ID {
 func (s *nodeAnswers) Gone(id vicinity.ID) {
 	delete(s.Offers, id)
 	delete(s.hopes, id)
+	delete(s.Plan.steps, id)
 	s.forgetNode(id)
 }
 

@@ -28,7 +28,6 @@ type Search struct {
 	taught bool // the answers are those that a shared search got, see Learn
 
 	group      group
-	Plan       plan
 	beside     beside
 	measuredAt time.Time // of the latest requests to measure nodes since then; zero = none
 	decideAt   time.Time // enough is offered; until then nearer nodes may answer. Zero = not enough
