@@ -16,6 +16,7 @@ import (
 	"zorilla/jobs/groups"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/placement"
+	"zorilla/jobs/timing"
 	"zorilla/transfer"
 )
 
@@ -108,7 +109,7 @@ type Search struct {
 	Wait   codec.Duration `json:"wait,omitempty"`           // after the first flood, 10 ms to 1 h; 0 = 1 s
 	Factor float64        `json:"factor,omitempty"`         // each wait is so much longer than the one before, 1 to 10; 0 = 2
 	Begin  time.Time      `json:"begin,omitempty,omitzero"` // not before then; zero = at once
-	Timing
+	timing.Timing
 }
 
 // check returns what is wrong, as a user sees it.
@@ -125,7 +126,7 @@ func (s *Search) check() string {
 	case !s.Begin.IsZero() && (s.Begin.UTC().Year() < 2000 || s.Begin.UTC().Year() > 8000):
 		return fmt.Sprintf("--begin: the year %d, want 2000 to 8000", s.Begin.UTC().Year())
 	}
-	return s.Timing.check(s.Begin)
+	return s.Timing.Check(s.Begin)
 }
 
 // Schedule returns when to flood.
@@ -187,7 +188,8 @@ func (s *Spec) Validate() error {
 			return bad("%s", text)
 		}
 	}
-	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check(), s.Search.checkWith(s), s.checkGroups()); text != "" {
+	if text := cmp.Or(s.checkArray(), s.Failing.check(), s.Search.check(), s.Search.CheckWith(s.Search.Begin, time.Duration(s.Walltime), s.Array != nil),
+		s.checkGroups()); text != "" {
 		return bad("%s", text)
 	}
 	if s.Where != "" {

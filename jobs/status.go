@@ -9,6 +9,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/internal/units"
+	"zorilla/jobs/timing"
 	"zorilla/jobs/work"
 	"zorilla/transfer"
 	"zorilla/vicinity"
@@ -96,7 +97,7 @@ type Shape struct {
 	Groups []GroupStatus `json:"groups,omitempty"` // in the order of its file
 	Spares []Spare       `json:"spares,omitempty"` // by node
 	// Promised is when it starts at the latest, as far as nodes have promised; nil = nothing is.
-	Promised *PromisedStart `json:"promised,omitempty"`
+	Promised *timing.Promise `json:"promised,omitempty"`
 }
 
 // Spare is room that a node keeps for ranks of a job that may be lost.
@@ -292,20 +293,20 @@ func (m *Moving) String() string {
 
 // Explanation answers "why does it wait?" and "why did it end so?".
 type Explanation struct {
-	ID       ID             `json:"id"`
-	State    State          `json:"state"`
-	Summary  string         `json:"summary"`          // one line
-	Wanted   int            `json:"wanted"`           // workers still looked for
-	Spares   bool           `json:"spares,omitempty"` // which they are: all ranks have nodes
-	Asked    int            `json:"asked"`            // distinct nodes that answered
-	Offered  int            `json:"offered"`          // distinct nodes that offered
-	Declined map[string]int `json:"declined"`         // distinct nodes by reason
-	Nodes    []NodeAnswer   `json:"nodes"`
-	Since    time.Time      `json:"since,omitzero"` // when it began to wait for workers
-	Until    time.Time      `json:"until,omitzero"` // when that ended: with its first START, or with the job; zero = it waits, or is staged
-	Next     time.Time      `json:"next,omitzero"`  // next flood
-	Promised *PromisedStart `json:"promised,omitempty"`
-	Rounds   []Round        `json:"rounds"`
+	ID       ID              `json:"id"`
+	State    State           `json:"state"`
+	Summary  string          `json:"summary"`          // one line
+	Wanted   int             `json:"wanted"`           // workers still looked for
+	Spares   bool            `json:"spares,omitempty"` // which they are: all ranks have nodes
+	Asked    int             `json:"asked"`            // distinct nodes that answered
+	Offered  int             `json:"offered"`          // distinct nodes that offered
+	Declined map[string]int  `json:"declined"`         // distinct nodes by reason
+	Nodes    []NodeAnswer    `json:"nodes"`
+	Since    time.Time       `json:"since,omitzero"` // when it began to wait for workers
+	Until    time.Time       `json:"until,omitzero"` // when that ended: with its first START, or with the job; zero = it waits, or is staged
+	Next     time.Time       `json:"next,omitzero"`  // next flood
+	Promised *timing.Promise `json:"promised,omitempty"`
+	Rounds   []Round         `json:"rounds"`
 }
 
 // NodeAnswer is the latest answer of one node to a job's advertisements.

@@ -203,13 +203,7 @@ func readOptions(c *cli.Context, spec *jobs.Spec) (err error) {
 			*d = codec.Duration(t)
 		}
 	}
-	if s := c.String("begin"); s != "" {
-		if spec.Search.Begin, err = until("--begin", s, time.Now()); err != nil {
-			return err
-		}
-		spec.Search.Begin = spec.Search.Begin.UTC().Truncate(time.Second) // as its journal keeps it
-	}
-	if spec.Search.Timing, err = timing(c.String("deadline"), c.String("book-after"), time.Now()); err != nil {
+	if err := readTimes(c, spec, time.Now()); err != nil {
 		return err
 	}
 	for _, m := range c.StringSlice("mount") {

@@ -12,9 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"zorilla/cmd/zorilla/suggest"
 	"zorilla/internal/units"
 	"zorilla/jobs"
 	"zorilla/jobs/placement/mapping"
+	"zorilla/jobs/timing"
 	"zorilla/jobs/work"
 )
 
@@ -78,26 +80,29 @@ func moment(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// timing reads by when a job is to end, and after how long it has its start promised; "" = not said.
-func timing(deadline, bookAfter string, now time.Time) (t jobs.Timing, err error) {
-	if deadline != "" {
-		if t.Deadline, err = until("--deadline", deadline, now); err != nil {
-			return t, err
+// readTimes reads when a job begins and ends, and after how long it has its start promised.
+func readTimes(c *cli.Context, spec *jobs.Spec, now time.Time) error {
+	for flag, at := range map[string]*time.Time{"begin": &spec.Search.Begin, "deadline": &spec.Search.Deadline} {
+		if s := c.String(flag); s != "" {
+			t, err := until(suggest.Dashes(flag), s, now)
+			if err != nil {
+				return err
+			}
+			*at = t.UTC().Truncate(time.Second) // as its journal keeps it
 		}
-		t.Deadline = t.Deadline.UTC().Truncate(time.Second)
 	}
-	switch bookAfter {
+	switch s := c.String("book-after"); s {
 	case "":
 	case "never":
-		t.BookAfter = jobs.BookNever
+		spec.Search.BookAfter = timing.BookNever
 	default:
-		wait, err := parseTime("--book-after", bookAfter)
+		wait, err := parseTime("--book-after", s)
 		if err != nil {
-			return t, err
+			return err
 		}
-		t.After(wait)
+		spec.Search.After(wait)
 	}
-	return t, nil
+	return nil
 }
 
 // until reads a time to come that an option has: when it is, perhaps as the next time of that hour,

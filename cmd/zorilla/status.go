@@ -128,15 +128,7 @@ func facts(st jobs.Status, now time.Time) [][]string {
 		add("asked for", "%s, while it runs", count(st.Asked, "worker"))
 	}
 	add("submitted", "%s", stamp(st.Submitted, now))
-	if st.Started.IsZero() && !st.Spec.Search.Begin.IsZero() {
-		add("begins", "at %s", st.Spec.Search.Begin.In(now.Location()).Format(time.RFC3339))
-	}
-	if p := st.Promised; p != nil && st.Started.IsZero() {
-		add("promised", "%s at %s from %s on", count(p.Workers, "worker"), count(len(p.Nodes), "node"), p.At.In(now.Location()).Format(time.RFC3339))
-	}
-	if at := st.Spec.Search.Deadline; !at.IsZero() && st.Ended.IsZero() {
-		add("deadline", "%s", at.In(now.Location()).Format(time.RFC3339))
-	}
+	addTimes(add, &st, now)
 	if !st.Started.IsZero() {
 		add("started", "%s, after %s", stamp(st.Started, now), units.Span(st.Started.Sub(st.Submitted)))
 	}
@@ -281,6 +273,20 @@ func stamp(t, now time.Time) string {
 		return "not known"
 	}
 	return fmt.Sprintf("%s (%s ago)", t.In(now.Location()).Format(time.RFC3339), units.Span(now.Sub(t)))
+}
+
+// addTimes adds when the job is to begin and end.
+func addTimes(add func(key, format string, args ...any), st *jobs.Status, now time.Time) {
+	show := func(t time.Time) string { return t.In(now.Location()).Format(time.RFC3339) }
+	if at := st.Spec.Search.Begin; st.Started.IsZero() && !at.IsZero() {
+		add("begins", "at %s", show(at))
+	}
+	if p := st.Promised; p != nil {
+		add("promised", "%s at %s from %s on", count(p.Workers, "worker"), count(len(p.Nodes), "node"), show(p.At))
+	}
+	if at := st.Spec.Search.Deadline; !at.IsZero() && st.Ended.IsZero() {
+		add("deadline", "%s", show(at))
+	}
 }
 
 // workerTable lists the workers; disks reports what each read from disks, and wrote to them.

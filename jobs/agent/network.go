@@ -111,7 +111,10 @@ func (s *Service) book(job jobs.ID, e primary.DoBook) {
 		got = wire.Booked{Reason: "no answer from node " + e.To.Short()}
 	}
 	s.loop.Post(func() {
-		s.core.Update(time.Now(), job, func(p *primary.Primary) { p.Booked(time.Now(), e.To, e.Book.Key, got.Refused()) })
+		s.core.Update(time.Now(), job, func(p *primary.Primary) {
+			p.Bookings.Answered(time.Now(), e.To, e.Book.Key, got.Refused())
+			p.Tick(time.Now())
+		})
 	})
 }
 

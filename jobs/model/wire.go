@@ -213,7 +213,10 @@ func (m *Model) replied(now time.Time, a asked, r reply) {
 			r.booked.Reason = "no answer"
 		}
 		if e.Book.Lease > 0 {
-			m.core.Update(now, a.Job, func(p *primary.Primary) { p.Booked(now, e.To, e.Book.Key, r.booked.Refused()) })
+			m.core.Update(now, a.Job, func(p *primary.Primary) {
+				p.Bookings.Answered(now, e.To, e.Book.Key, r.booked.Refused())
+				p.Tick(now)
+			})
 		}
 	case primary.DoKnock:
 		how := primary.KnockAnswered

@@ -192,15 +192,7 @@ func facts(st *jobs.Status) []counter {
 	if s.OnEnd != "" {
 		list = append(list, counter{"Command at its end", label(st.CommandAtEnd(), textLimit)})
 	}
-	if !s.Search.Begin.IsZero() {
-		list = append(list, counter{"Begins at", s.Search.Begin.UTC().Format("2006-01-02 15:04:05 MST")})
-	}
-	if !s.Search.Deadline.IsZero() {
-		list = append(list, counter{"Deadline", s.Search.Deadline.UTC().Format("2006-01-02 15:04:05 MST")})
-	}
-	if p := st.Promised; p != nil {
-		list = append(list, counter{"Start promised for", p.At.UTC().Format("2006-01-02 15:04:05 MST")})
-	}
+	list = append(list, times(st)...)
 	if s.GiveUp > 0 {
 		list = append(list, counter{"Gives up after", span(time.Duration(s.GiveUp))})
 	}

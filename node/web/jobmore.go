@@ -168,6 +168,21 @@ func limits(s *jobs.Spec) (list []counter) {
 	return list
 }
 
+// times lists when a job is to begin and end.
+func times(st *jobs.Status) (list []counter) {
+	add := func(name string, at time.Time) {
+		if !at.IsZero() {
+			list = append(list, counter{name, at.UTC().Format("2006-01-02 15:04:05 MST")})
+		}
+	}
+	add("Begins at", st.Spec.Search.Begin)
+	add("Deadline", st.Spec.Search.Deadline)
+	if p := st.Promised; p != nil {
+		add("Start promised for", p.At)
+	}
+	return list
+}
+
 // secretName fits names of variables whose values are nobody's business, secretValue values
 // that are keys, or addresses with a password, whatever their name. They are made when they are
 // needed first: else each command of the program would wait for them.

@@ -195,7 +195,7 @@ func (c *Core) NewJob(id jobs.ID) *Job {
 	p := primary.New(id, c.Self, c.rnd)
 	c.surround(p.Surroundings)
 	p.Signs = &c.Signs
-	primary.ShareTurns(p, &c.turns)
+	p.Bookings.Turns = &c.turns
 	return &Job{Primary: p, Serving: map[vicinity.ID]int{}}
 }
 

@@ -57,9 +57,6 @@ func (t *Turns) take(id jobs.ID) bool {
 	return t.of == id
 }
 
-// ShareTurns has a job take turns with others.
-func ShareTurns(p *Primary, t *Turns) { p.bookings.turns = t }
-
 func (t *Turns) leave(id jobs.ID) {
 	if t.of == id {
 		t.of = ""
@@ -68,7 +65,7 @@ func (t *Turns) leave(id jobs.ID) {
 
 // bookings are how a job comes to a promised start.
 type bookings struct {
-	turns  *Turns // shared by the jobs of this node
+	Turns  *Turns // shared by the jobs of this node
 	ledger *ledger
 	search *search.Search
 	rnd    *rand.Rand
@@ -93,8 +90,8 @@ type making struct {
 // wanted reports whether the job is to have its start promised, from when on, and whether it has asked for that.
 func (b *bookings) wanted() (from time.Time, asked, ok bool) {
 	r := &b.ledger.Rec
-	wait, asked, ever := r.Spec.Search.Books(&r.Spec)
-	if !ever || r.State != jobs.Pending || r.Blocked() || r.Closing() {
+	wait, asked, ever := r.Spec.Search.Books(r.Spec.Least() > 1 || r.Spec.Slots > 1)
+	if !ever || r.Spec.Array != nil || r.State != jobs.Pending || r.Blocked() || r.Closing() {
 		return time.Time{}, false, false
 	}
 	return timers.Later(r.Eligible, r.Lacking).Add(wait), asked, true
@@ -109,7 +106,7 @@ func (b *bookings) look(now time.Time, d search.Demand) {
 		return
 	case now.Before(from):
 		return
-	case !asked && !b.turns.take(b.ledger.Rec.ID):
+	case !asked && !b.Turns.take(b.ledger.Rec.ID):
 		b.next = now.Add(turnPause)
 		return
 	}
@@ -120,7 +117,7 @@ func (b *bookings) look(now time.Time, d search.Demand) {
 			b.fail(now, "not all nodes have answered")
 		}
 	case b.asking:
-		if done, _ := b.search.Planned(now); done {
+		if done, _ := (search.Forecast{Search: b.search, Now: now}).Ready(); done {
 			b.asking = false
 			b.plan(now, d)
 		}
@@ -139,7 +136,7 @@ func (b *bookings) wake() (at time.Time) {
 	case b.making != nil:
 		at = b.making.until
 	case b.asking:
-		_, at = b.search.Planned(from)
+		_, at = search.Forecast{Search: b.search, Now: from}.Ready()
 	default:
 		at = timers.Later(from, b.next)
 	}
@@ -184,7 +181,7 @@ func (b *bookings) plan(now time.Time, d search.Demand) {
 	if !r.Spec.Search.Deadline.IsZero() {
 		until = r.Spec.Search.Deadline.Add(-length)
 	}
-	at, parts := search.Earliest(b.search, now, d, now.Add(bookAhead), until)
+	at, parts := search.Forecast{Search: b.search, Now: now, Demand: d}.Earliest(now.Add(bookAhead), until)
 	if at.IsZero() {
 		b.pause(now, "no start can be promised: nodes do not know when they will have room")
 		return
@@ -193,7 +190,8 @@ func (b *bookings) plan(now time.Time, d search.Demand) {
 		b.vain, b.next = 0, b.replan(now)
 		return
 	}
-	m := &making{Booking: record.Booking{Key: b.rnd.Uint64() | 1, At: at, Length: codec.Duration(length)}, open: map[vicinity.ID]bool{}, until: now.Add(bookWithin)}
+	m := &making{open: map[vicinity.ID]bool{}, until: now.Add(bookWithin)}
+	m.Booking = record.Booking{Key: b.rnd.Uint64() | 1, At: at, Length: codec.Duration(length)}
 	for _, p := range parts {
 		m.open[p.Node] = true
 		m.Parts = append(m.Parts, record.BookingPart{Node: p.Node, Name: p.Name, Workers: p.Workers, Room: p.Room})
@@ -205,8 +203,9 @@ func (b *bookings) plan(now time.Time, d search.Demand) {
 	b.making = m
 }
 
-// answered takes what a node says to a booking: why it does not make it or keep it on, "" = it does.
-func (b *bookings) answered(now time.Time, from vicinity.ID, key uint64, refused string) {
+// Answered takes what a node says to a booking: why it does not make it or keep it on, "" = it does. What is due then
+// Tick does.
+func (b *bookings) Answered(now time.Time, from vicinity.ID, key uint64, refused string) {
 	switch m, promised := b.making, b.ledger.Rec.Booking; {
 	case m != nil && m.Key == key && m.open[from]:
 		if delete(m.open, from); refused != "" {
@@ -248,7 +247,7 @@ func (b *bookings) pause(now time.Time, why string) {
 	pause := min(planPause<<min(b.vain, 10), maxPlanPause)
 	b.next = now.Add(pause + time.Duration(b.rnd.Int64N(int64(pause)/2)))
 	if b.vain++; b.vain%leaveTurn == 0 {
-		b.turns.leave(b.ledger.Rec.ID)
+		b.Turns.leave(b.ledger.Rec.ID)
 	}
 	if b.ledger.Rec.Booking == nil {
 		b.why = why
@@ -285,8 +284,8 @@ func (b *bookings) drop(granted ...vicinity.ID) {
 	if b.ledger.Rec.Booking != nil && len(granted) == 0 { // else the grant ends it
 		b.ledger.emit(record.Event{Kind: record.Booked})
 	}
-	b.turns.leave(b.ledger.Rec.ID)
-	*b = bookings{turns: b.turns, ledger: b.ledger, search: b.search, rnd: b.rnd}
+	b.Turns.leave(b.ledger.Rec.ID)
+	*b = bookings{Turns: b.Turns, ledger: b.ledger, search: b.search, rnd: b.rnd}
 }
 
 // granted drops what was booked at other nodes than those that are granted ranks, where a grant ends it.
@@ -314,12 +313,4 @@ func (b *bookings) text() string {
 		return b.why
 	}
 	return fmt.Sprintf("its start is promised for %s, at %s", p.At.Local().Format("Mon 15:04:05 MST"), units.Count(len(p.Parts), "node", "nodes"))
-}
-
-// Booked takes what has become of a booking at a node: why it was refused, "" = it was not.
-func (p *Primary) Booked(now time.Time, from vicinity.ID, key uint64, refused string) {
-	if !p.Rec.State.Final() {
-		p.bookings.answered(now, from, key, refused)
-		p.pursue(now)
-	}
 }

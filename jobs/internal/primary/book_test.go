@@ -11,6 +11,8 @@ import (
 	"zorilla/jobs"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/timing"
+	"zorilla/jobs/work"
 	"zorilla/vicinity"
 )
 
@@ -105,7 +107,7 @@ func (c *planner) book(refuse int) {
 		if e.To == jobtest.Node(refuse) {
 			why = "no room"
 		}
-		c.p.Booked(c.now, e.To, e.Book.Key, why)
+		c.p.Bookings.Answered(c.now, e.To, e.Book.Key, why)
 	}
 	c.pass(0)
 }
@@ -133,12 +135,12 @@ func twoNodes(n int) []wire.Step {
 }
 
 func gang(after codec.Duration) jobs.Spec {
-	return jobs.Spec{Min: 3, Max: 3, Walltime: codec.Duration(time.Hour), Search: jobs.Search{Timing: jobs.Timing{BookAfter: after}}}
+	return jobs.Spec{Min: 3, Max: 3, Walltime: codec.Duration(time.Hour), Search: jobs.Search{Timing: timing.Timing{BookAfter: after}}}
 }
 
 func TestGangThatIsPassedOverHasItsStartPromised(t *testing.T) {
 	c := newPlanner(t, gang(0), 2, twoNodes)
-	c.pass(jobs.DefaultBookAfter - time.Second)
+	c.pass(timing.DefaultBookAfter - time.Second)
 	if c.plans > 0 {
 		t.Fatal("it was not passed over for long enough")
 	}
@@ -170,7 +172,7 @@ func TestGangThatIsPassedOverHasItsStartPromised(t *testing.T) {
 }
 
 func TestRefusedBookingIsTriedAgain(t *testing.T) {
-	c := newPlanner(t, gang(jobs.BookAtOnce), 2, twoNodes)
+	c := newPlanner(t, gang(timing.BookAtOnce), 2, twoNodes)
 	c.pass(4 * time.Second)
 	c.want("1 book 1: 2 in 57", "2 book 1: 1 in 57")
 	c.book(1)
@@ -186,7 +188,7 @@ func TestRefusedBookingIsTriedAgain(t *testing.T) {
 
 func TestPromisedStartIsMovedForward(t *testing.T) {
 	late := func(int) []wire.Step { return []wire.Step{from(3600, 2)} }
-	c := newPlanner(t, gang(jobs.BookAtOnce), 2, late)
+	c := newPlanner(t, gang(timing.BookAtOnce), 2, late)
 	c.pass(4 * time.Second)
 	c.book(0)
 	c.said = nil
@@ -208,13 +210,13 @@ func TestPromisedStartIsMovedForward(t *testing.T) {
 	c.book(0)
 	c.want("1 end 2", "1 keep 3", "2 end 2")
 
-	c.p.Booked(c.now, jobtest.Node(1), c.p.Rec.Booking.Key, "not known")
+	c.p.Bookings.Answered(c.now, jobtest.Node(1), c.p.Rec.Booking.Key, "not known")
 	c.pass(4 * time.Second)
 	c.want("1 book 4: 3 in 597")
 }
 
 func TestBookingsEndWithTheJobAndOutliveItsOrigin(t *testing.T) {
-	c := newPlanner(t, gang(jobs.BookAtOnce), 2, twoNodes)
+	c := newPlanner(t, gang(timing.BookAtOnce), 2, twoNodes)
 	c.pass(4 * time.Second)
 	c.book(0)
 	c.pass(0)
@@ -242,26 +244,19 @@ func TestBookingsEndWithTheJobAndOutliveItsOrigin(t *testing.T) {
 }
 
 func TestWhoseStartIsPromised(t *testing.T) {
-	one := jobs.Spec{Min: 1, Max: 1}
-	array := jobs.Spec{Min: 2, Max: 2, Array: &jobs.Array{}}
-	large := jobs.Spec{Min: 1, Max: 1, Slots: 4}
+	array := gang(0)
+	array.Min = 1
+	array.Array = &jobs.Array{Tasks: []work.TaskIDs{{First: 1, Last: 9, Step: 1}}}
 	for name, tt := range map[string]struct {
-		spec  jobs.Spec
-		plans bool
+		spec jobs.Spec
+		want bool
 	}{
-		"the next slot will do": {one, false}, "an array": {array, false}, "a large worker": {large, true},
-		"never": {gang(jobs.BookNever), false}, "after an hour": {gang(codec.Duration(time.Hour)), false},
+		"the next slot will do": {jobs.Spec{Min: 1, Max: 1}, false}, "an array": {array, false}, "a large worker": {jobs.Spec{Min: 1, Max: 1, Slots: 4}, true},
+		"never": {gang(timing.BookNever), false}, "after an hour": {gang(codec.Duration(time.Hour)), false}, "a gang": {gang(0), true},
 	} {
-		spec := tt.spec
-		if spec.Slots == 0 {
-			spec.Slots = 1
-		}
-		_, _, ever := spec.Search.Books(&spec)
-		if name == "after an hour" {
-			ever = false
-		}
-		if ever != tt.plans {
-			t.Errorf("%s: %v, want %v", name, ever, tt.plans)
+		c := newPlanner(t, tt.spec, 2, twoNodes)
+		if c.pass(timing.DefaultBookAfter + 5*time.Second); (c.plans > 0) != tt.want {
+			t.Errorf("%s: nodes were asked %d times for plans, want %v", name, c.plans, tt.want)
 		}
 	}
 }
@@ -272,8 +267,8 @@ func TestJobsTakeTurnsToHaveTheirStartPromised(t *testing.T) {
 	first, second := newPlanner(t, gang(0), 2, twoNodes), newPlanner(t, gang(0), 2, twoNodes)
 	second.p.Rec.ID = "bbbbb" + second.p.Rec.ID[5:]
 	for _, c := range []*planner{first, second} {
-		ShareTurns(c.p, turns)
-		c.pass(jobs.DefaultBookAfter + 5*time.Second)
+		c.p.Bookings.Turns = turns
+		c.pass(timing.DefaultBookAfter + 5*time.Second)
 		c.book(0)
 	}
 	if first.p.Rec.Booking == nil || second.p.Rec.Booking != nil || second.plans > 0 {
@@ -287,7 +282,7 @@ func TestJobsTakeTurnsToHaveTheirStartPromised(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
-	late := gang(jobs.BookAtOnce)
+	late := gang(timing.BookAtOnce)
 	late.Search.Deadline = jobtest.Start.Add(2 * time.Hour)
 	c := newPlanner(t, late, 2, func(int) []wire.Step { return []wire.Step{from(3700, 2)} })
 	c.pass(4 * time.Second)

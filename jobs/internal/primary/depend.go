@@ -80,3 +80,24 @@ func (l *ledger) dependencyReason() string {
 	}
 	return text
 }
+
+// deadlineOf is when a job is ended that has a deadline: then, or, if it has not started, when its walltime does not
+// fit before it any more; zero = never.
+func deadlineOf(r *record.Record) time.Time {
+	at := r.Spec.Search.Deadline
+	switch {
+	case at.IsZero() || r.Cancelled != "":
+		return time.Time{}
+	case r.Started.IsZero() && r.Spec.Array == nil:
+		return at.Add(-time.Duration(r.Spec.Walltime))
+	}
+	return at
+}
+
+// missed says of a job that has not started how it misses its deadline.
+func missed(now time.Time, r *record.Record) string {
+	if now.Before(r.Spec.Search.Deadline) {
+		return fmt.Sprintf("missed its deadline: its walltime of %v does not fit before it any more", r.Spec.Walltime)
+	}
+	return "missed its deadline: it has not started"
+}

@@ -31,7 +31,7 @@ type lifecycle struct {
 	preferences
 	keepers  keepers
 	spares   spares
-	bookings bookings
+	Bookings bookings
 }
 
 // advance starts what is ready and ends what has ended.
@@ -141,7 +141,7 @@ func (p *lifecycle) finish(now time.Time) {
 
 // End makes the job final and lets everybody go.
 func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int) {
-	p.bookings.drop()
+	p.Bookings.drop()
 	t := p.tally()
 	p.emit(record.Event{Kind: record.Ended, At: now, State: state, Reason: reason, Code: code, Tally: &t})
 	for _, id := range p.Parts.nodes() {

@@ -51,7 +51,7 @@ func New(id jobs.ID, self vicinity.Member, rnd *rand.Rand) *Primary {
 		Received: map[jobs.RankAttempt]wire.Written{}, collecting: newCollecting(), moves: moves{},
 	}
 	p.spares = spares{of: map[vicinity.ID]*spare{}, ledger: &p.ledger, search: s, parts: &p.Parts}
-	p.bookings = bookings{turns: &Turns{}, ledger: &p.ledger, search: s, rnd: rnd}
+	p.Bookings = bookings{Turns: &Turns{}, ledger: &p.ledger, search: s, rnd: rnd}
 	return p
 }
 
@@ -92,8 +92,12 @@ func (p *Primary) Tick(now time.Time) {
 	}
 	setBack(&p.Rec, now)
 	p.begin(now)
-	if at := deadlineOf(&p.Rec); !at.IsZero() && !now.Before(at) {
-		p.endAtDeadline(now)
+	if at := deadlineOf(&p.Rec); at.IsZero() || now.Before(at) {
+	} else if p.Rec.Started.IsZero() {
+		p.expect(now, p.look())
+		p.End(now, jobs.Failed, missed(now, &p.Rec)+": "+p.reason(), jobs.CodeZorilla)
+	} else { // as if a user had cancelled it, so that what it has made is here
+		p.Cancel(now, "its deadline has come", false)
 	}
 	p.checkLeases(now)
 	if at := p.giveUpAt(); !at.IsZero() && !now.Before(at) && !p.Rec.State.Final() {
@@ -120,7 +124,7 @@ func (p *Primary) Wake() time.Time {
 	search := timers.Earlier(p.outlook().Until, p.preferences.ends)
 	workers := timers.Earlier(timers.Earlier(p.partsWake(), p.overdueAt()), p.keepers.renew)
 	if !p.shares {
-		search = timers.Earlier(search, p.bookings.wake())
+		search = timers.Earlier(search, p.Bookings.wake())
 	}
 	times := timers.Earlier(timers.Earlier(p.giveUpAt(), deadlineOf(&p.Rec)), p.beginAt())
 	return timers.Earlier(timers.Earlier(search, workers), times)
@@ -158,7 +162,7 @@ func (p *Primary) pursue(now time.Time) {
 		p.expect(now, p.look())
 		return
 	}
-	p.bookings.look(now, d)
+	p.Bookings.look(now, d)
 	p.carryOut(now, p.Search.Next(now, d))
 }
 
@@ -241,7 +245,7 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		sizes = nil
 	}
 	starts := record.StartsOf(&p.Rec.Lineup, sizes)
-	p.bookings.granted(taken)
+	p.Bookings.granted(taken)
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
 		for i, place := range c.Places {

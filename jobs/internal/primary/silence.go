@@ -42,7 +42,7 @@ func (p *Primary) leaves(now time.Time, from vicinity.ID, away time.Duration) {
 func (p *Primary) MemberGone(now time.Time, id vicinity.ID) {
 	p.Parts.gone(now, id, p.lease(), p.Rec.Spec.FixedSize() && p.Rec.Started.IsZero() || idle(&p.Rec, id))
 	p.Search.Gone(id)
-	p.bookings.gone(now, id)
+	p.Bookings.gone(now, id)
 	p.Tick(now)
 }
 

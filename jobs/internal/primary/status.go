@@ -25,7 +25,7 @@ func (p *Primary) reason() string {
 		if p.Rec.Blocked() {
 			return p.dependencyReason()
 		}
-		return strings.TrimSuffix(p.waitReason()+"; "+p.bookings.text(), "; ")
+		return strings.TrimSuffix(p.waitReason()+"; "+p.Bookings.text(), "; ")
 	case jobs.Staging:
 		return p.staging.text(&p.Rec)
 	case jobs.Running:

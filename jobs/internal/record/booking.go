@@ -7,6 +7,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/wire"
+	"zorilla/jobs/timing"
 	"zorilla/vicinity"
 )
 
@@ -32,11 +33,11 @@ func (b *Booking) Has(id vicinity.ID) bool {
 }
 
 // Promised is what a user sees of it; nil of none.
-func (b *Booking) Promised() *jobs.PromisedStart {
+func (b *Booking) Promised() *timing.Promise {
 	if b == nil {
 		return nil
 	}
-	s := &jobs.PromisedStart{At: b.At}
+	s := &timing.Promise{At: b.At}
 	if b.Length > 0 {
 		s.Until = b.At.Add(time.Duration(b.Length))
 	}
@@ -45,6 +46,17 @@ func (b *Booking) Promised() *jobs.PromisedStart {
 		s.Nodes = append(s.Nodes, p.Node)
 	}
 	return s
+}
+
+// after is what is promised after an event.
+func (b *Booking) after(ev *Event) *Booking {
+	switch ev.Kind {
+	case Booked:
+		return ev.Booking
+	case Granted:
+		return nil
+	}
+	return b
 }
 
 func (b *Booking) sound() bool {

@@ -183,6 +183,7 @@ func (r *Record) applyTasks(ev Event) {
 func (r *Record) Apply(ev Event) {
 	r.applyTasks(ev)
 	r.turn(ev)
+	r.Booking = r.Booking.after(&ev)
 	if ev.Tally != nil {
 		r.Tally = ev.Tally
 	}
@@ -198,10 +199,7 @@ func (r *Record) Apply(ev Event) {
 		for i := range r.Ranks {
 			r.Ranks[i].State = jobs.WorkerWanted
 		}
-	case Booked:
-		r.Booking = ev.Booking
 	case Granted:
-		r.Booking = nil
 		r.choose(ev.Sizes)
 		for i, ra := range ev.Ranks {
 			keep(r, ra.Rank)

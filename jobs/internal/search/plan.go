@@ -47,27 +47,8 @@ type Part struct {
 // Ask has nodes asked when they could run the job's workers.
 func (p *plan) Ask() { *p = plan{due: true} }
 
-// Planned reports whether those have answered that may, and when that will be so at the latest; zero = nobody is
-// asked.
-func (s *Search) Planned(now time.Time) (done bool, until time.Time) {
-	if s.Plan.asked.IsZero() {
-		return false, time.Time{}
-	}
-	until = s.Plan.asked.Add(planWait)
-	return !now.Before(until) || s.everybodyAnswered() && (s.own != asked), until
-}
-
-// askPlan has all nodes asked, if that is due.
-func (s *Search) askPlan(now time.Time, d *Demand, n *Next) bool {
-	if !s.Plan.due {
-		return false
-	}
-	s.Plan = plan{asked: now, steps: map[vicinity.ID][]step{}}
-	s.schedule.Flooded(now)
-	s.flood(now, s.schedule.First(), d, n)
-	s.overdue, s.horizon = true, anywhere
-	return true
-}
+// begin notes that they are asked.
+func (p *plan) begin(now time.Time) { *p = plan{asked: now, steps: map[vicinity.ID][]step{}} }
 
 // note takes what a node says of the time to come.
 func (p *plan) note(now time.Time, from vicinity.ID, a *wire.Answer) {
@@ -95,17 +76,35 @@ func stepAt(list []step, at time.Time) (found step) {
 	return found
 }
 
+// Forecast is what a search knows of the time to come.
+type Forecast struct {
+	Search *Search
+	Now    time.Time
+	Demand Demand // of an unstarted job
+}
+
+// Ready reports whether those have answered that may, and when that will be so at the latest; zero = nobody is
+// asked.
+func (f Forecast) Ready() (yes bool, until time.Time) {
+	s := f.Search
+	if s.Plan.asked.IsZero() {
+		return false, time.Time{}
+	}
+	until = s.Plan.asked.Add(planWait)
+	return !f.Now.Before(until) || s.everybodyAnswered() && s.own != asked, until
+}
+
 // Earliest returns the earliest time, from one on, at which what is wanted could begin, as nodes have said, and what
 // is to be booked then: the fewest workers that the job begins with. The time is zero if there is none up to
 // until; zero until = whenever.
-func Earliest(s *Search, now time.Time, d Demand, from, until time.Time) (at time.Time, parts []Part) {
+func (f Forecast) Earliest(from, until time.Time) (at time.Time, parts []Part) {
 	tried := 0
-	for _, at := range s.Plan.starts(from, until) {
-		v := asAt(s, now, at, &d)
-		if v.Offers.workers() < d.Least {
+	for _, at := range f.Search.Plan.starts(from, until) {
+		v := f.at(at)
+		if v.Search.Offers.workers() < f.Demand.Least {
 			continue
 		}
-		if parts := partsOf(v, &d); parts != nil {
+		if parts := v.parts(); parts != nil {
 			return at, parts
 		}
 		if tried++; tried == maxPlanned {
@@ -129,32 +128,32 @@ func (p *plan) starts(from, until time.Time) (list []time.Time) {
 	return slices.DeleteFunc(slices.CompactFunc(list, time.Time.Equal), func(at time.Time) bool { return !until.IsZero() && at.After(until) })
 }
 
-// asAt is a search as if nodes offered now what they could run at a time.
-func asAt(s *Search, now, at time.Time, d *Demand) *Search {
-	v, answers := *s, *s.nodeAnswers
+// at is the search as if nodes offered now what they could run at a time.
+func (f Forecast) at(at time.Time) Forecast {
+	v, answers := *f.Search, *f.Search.nodeAnswers
 	v.nodeAnswers, v.group = &answers, group{}
 	v.Offers = offers{}
-	for id, steps := range s.Plan.steps {
+	for id, steps := range v.Plan.steps {
 		t := stepAt(steps, at)
-		if t.workers == 0 || s.keepsAway(now, id) || slices.Contains(d.Left, id) {
-			continue
+		if t.workers > 0 && !v.keepsAway(f.Now, id) && !slices.Contains(f.Demand.Left, id) {
+			v.Offers[id] = offer{key: 1, workers: t.workers, rtt: v.roundTrip(id), exact: true, hold: t.hold}
 		}
-		v.Offers[id] = offer{key: 1, workers: t.workers, rtt: s.roundTrip(id), exact: true, hold: t.hold}
 	}
-	return &v
+	f.Search = &v
+	return f
 }
 
-// partsOf are what the fewest workers that the job begins with would get of the offers; nil if they do not do.
-func partsOf(s *Search, d *Demand) (list []Part) {
-	few := *d
-	few.Wanted = d.Least
-	if d.Groups != nil {
-		g := *d.Groups
+// parts are what the fewest workers that the job begins with would get of the offers; nil if they do not do.
+func (f Forecast) parts() (list []Part) {
+	s, few := f.Search, f.Demand
+	few.Wanted = few.Least
+	if few.Groups != nil {
+		g := *few.Groups
 		few.Groups, g.Most = &g, slices.Clone(g.Least)
 	}
 	offers := s.standing()
 	c, err := s.choose(placement.NewPlan(s.timed(s.spec, offers)), &few, offers)
-	if err != nil || len(c.assign) < d.Least {
+	if err != nil || len(c.assign) < few.Least {
 		return nil
 	}
 	room := map[int]*Part{}
@@ -189,4 +188,33 @@ func needsOf(spec *jobs.Spec, c *choice, worker int) jobs.Needs {
 		worker -= n
 	}
 	return spec.Needs(0)
+}
+
+// choice is what a plan gives to the first demand that is left.
+type choice struct {
+	demand *Demand
+	number int               // of the demand in its list
+	offers []placement.Offer // all that stood
+	assign []int             // an offer for each worker
+	worst  time.Duration     // distance of the farthest
+	sizes  []int             // of a job with groups: workers of each
+	hoped  bool              // of a job with groups: it depends on round trips that are shorter or longer than estimated
+	near   *nearness         // to where ranks were lost; nil = none were
+	any    bool              // any other node that answers may be better, not only a nearer one
+}
+
+// farthest is the distance of the farthest node that ranks were assigned to.
+func farthest(offers []placement.Offer, assign []int) (worst time.Duration) {
+	for _, i := range assign {
+		worst = max(worst, offers[i].RTT)
+	}
+	return worst
+}
+
+// nodes lists the node of each worker.
+func (c *choice) nodes() (list []vicinity.ID) {
+	for _, i := range c.assign {
+		list = append(list, vicinity.ID(c.offers[i].Node))
+	}
+	return list
 }

@@ -31,7 +31,7 @@ func starts(h *hunt, from, until time.Duration) string {
 	if until > 0 {
 		end = h.now.Add(until)
 	}
-	at, parts := Earliest(h.s, h.now, h.d, h.now.Add(from), end)
+	at, parts := Forecast{h.s, h.now, h.d}.Earliest(h.now.Add(from), end)
 	if at.IsZero() {
 		return "never"
 	}
@@ -56,7 +56,7 @@ func TestEarliestStart(t *testing.T) {
 		n = h.next()
 	}
 	h.s.Sent(h.now, len(h.s.Rounds), flood.Flood{})
-	if done, until := h.s.Planned(h.now); done || until != h.now.Add(planWait) {
+	if done, until := (Forecast{h.s, h.now, h.d}).Ready(); done || until != h.now.Add(planWait) {
 		t.Fatal("nobody has answered")
 	}
 	busy := func(steps ...int) func(*wire.Answer) {
@@ -68,7 +68,7 @@ func TestEarliestStart(t *testing.T) {
 		t.Errorf("it begins at %s", got)
 	}
 	h.answer(3, 0, busy(20, 1, 50, 0))
-	if done, _ := h.s.Planned(h.now.Add(planWait)); !done {
+	if done, _ := (Forecast{h.s, h.now.Add(planWait), h.d}).Ready(); !done {
 		t.Error("answers are still waited for")
 	}
 	for _, tt := range []struct {
@@ -99,7 +99,7 @@ func TestEarliestStart(t *testing.T) {
 func TestEarliestStartOfGroups(t *testing.T) {
 	s := newSites(t, near(5, groups.Group{Min: 4, Max: 8}))
 	s.s.Plan.Ask()
-	s.s.askPlan(s.now, &s.d, &Next{})
+	s.s.Plan.begin(s.now)
 	say := func(steps []wire.Step, nodes ...int) {
 		for _, n := range nodes {
 			s.says(n, wire.Answer{Round: len(s.s.Rounds), Reason: wire.ReasonBusy, Capacity: 8, Fits: 1<<jobs.MaxKinds - 1, Steps: steps})
@@ -115,7 +115,7 @@ func TestEarliestStartOfGroups(t *testing.T) {
 	if got := starts(s.hunt, 0, 0); got != "60: 10x2 11x2" {
 		t.Errorf("it begins at %s", got)
 	}
-	_, parts := Earliest(s.s, s.now, s.d, s.now, time.Time{})
+	_, parts := Forecast{s.s, s.now, s.d}.Earliest(s.now, time.Time{})
 	if !slices.Equal(parts, []Part{{jobtest.Node(10), "n10", 2, wire.Room{Slots: 2}}, {jobtest.Node(11), "n11", 2, wire.Room{Slots: 2}}}) {
 		t.Errorf("parts %v", parts)
 	}

@@ -5,6 +5,7 @@
 package search
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -169,8 +170,11 @@ func (s *Search) Outlook(d Demand) Outlook {
 
 // reachOut looks for more offers than there are.
 func (s *Search) reachOut(now time.Time, d *Demand, n *Next) {
-	if s.askPlan(now, d, n) {
-		n.Plan = true
+	if s.Plan.due {
+		s.Plan.begin(now)
+		s.schedule.Flooded(now)
+		s.flood(now, s.schedule.First(), d, n)
+		n.Plan, s.overdue, s.horizon = true, true, anywhere
 		return
 	}
 	if radius, due := s.schedule.Next(now); due {
@@ -255,3 +259,28 @@ func (s *Search) News() bool {
 	s.changed = false
 	return changed
 }
+
+// Shareable reports whether jobs with this spec may share a search: nothing but the distance of each
+// node by itself counts, and how many workers they get is given. What a node offers several jobs may be more than
+// one for each.
+func Shareable(spec *jobs.Spec) bool { return simple(spec) && spec.Rigid() && !spec.OnePerNode }
+
+// Short reports whether all who could be asked have answered, and do not offer what is wanted.
+func (s *Search) Short(now time.Time) bool {
+	n, ready := len(s.Rounds), s.frontier.Ready()
+	return n > 0 && s.sent == s.Rounds[n-1].Number && s.decideAt.IsZero() && !s.open(now, anywhere) &&
+		(s.frontier.IsDirect() || !ready.IsZero() && !now.Before(ready))
+}
+
+// Learn takes over what a shared search was answered, for those who ask; got is what it has found for
+// the job.
+func (s *Search) Learn(from *Search, got []Choice) {
+	s.Answers, s.Rounds = maps.Clone(from.Answers), slices.Clone(from.Rounds)
+	s.taught, s.changed = true, true
+	for _, c := range got {
+		s.fate(c.Node, taken)
+	}
+}
+
+// Asked reports whether the nodes that have answered know the job itself.
+func (s *Search) Asked() bool { return !s.taught }
