@@ -288,3 +288,13 @@ type Waiting struct {
 	Since    time.Time   `json:"since"`
 	Expires  time.Time   `json:"expires"` // if its origin does not ask again
 }
+
+// Booking is room that a node has promised to a job from a time on.
+type Booking struct {
+	Job       ID        `json:"job"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to,omitzero"` // zero = without end
+	Workers   int       `json:"workers"`
+	Slots     int       `json:"slots"`     // of all of them together
+	Confirmed bool      `json:"confirmed"` // else it ends in a few seconds
+}

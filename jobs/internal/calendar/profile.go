@@ -128,3 +128,14 @@ func (c *Calendar) Fits(now time.Time, b *Booking, held []Use) bool {
 	p := c.profileFor(now, b.Job, held)
 	return c.Has.Beside(c.Used).plus(p.least(b.From, b.To)).Holds(b.Room)
 }
+
+// When returns the end of the first claim after which there are so many slots, if that suits; zero = none.
+func (c *Calendar) When(slots int, suits func(at time.Time) bool) (at time.Time) {
+	have := c.Has.Slots - c.Used.Slots
+	for _, e := range c.ends {
+		if have += e.needs.Slots; have >= slots && suits(e.until) {
+			return e.until
+		}
+	}
+	return at
+}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -28,7 +30,6 @@ import (
 type Claims struct {
 	self   vicinity.ID
 	about  where.Properties
-	Has    Supply // what is not known is as good as without limit
 	rnd    *rand.Rand
 	Closed string // why nothing is offered: the node is leaving or draining
 	Limits jobs.Limits
@@ -50,6 +51,7 @@ type Claims struct {
 	at    time.Time // of the last input
 	Loose bool      // a hold ended that left room which the queue was not offered yet
 	taken []Outgoing
+	ended []calendar.Booking // that are still written down
 	voids voids
 }
 
@@ -59,7 +61,7 @@ type Hold struct {
 	order   jobs.Order
 	key     uint64
 	Workers int // of a job with kinds at most so many
-	Room    Supply
+	Room    calendar.Supply
 	fits    uint16 // kinds of which it may be granted workers
 	Expires time.Time
 	// recalled is when a job that goes before wanted it; zero = none did.
@@ -80,17 +82,10 @@ func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
 
 // claimed is what workers and spares have.
 type claimed struct {
-	Used   Supply
+	// Has is what the node has, of which what is not known is as good as without limit.
+	calendar.Calendar
 	Jobs   map[jobs.ID]int     // workers of each job, spares among them
 	Spares map[jobs.ID]*Spares // of jobs that have some
-	ends   []end               // of workers with a walltime
-}
-
-// end is when a claim ends at the latest.
-type end struct {
-	job   jobs.ID
-	slots int
-	at    time.Time
 }
 
 const maxHolds = 1024
@@ -105,13 +100,13 @@ type Outgoing struct {
 func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 	c := &Claims{
 		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
-		Has:    Supply{Slots: self.Slots, memory: self.Memory, disk: math.MaxInt64, GPUs: self.GPUs},
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
 		wheres: map[string]where.Expr{}, claimed: claimed{Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}}, gpus: map[int]int{},
 		Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
 	}
+	c.Has = calendar.Supply{Slots: self.Slots, Memory: self.Memory, Disk: math.MaxInt64, GPUs: self.GPUs}
 	if self.Memory == 0 {
-		c.Has.memory = math.MaxInt64
+		c.Has.Memory = math.MaxInt64
 	}
 	return c
 }
@@ -134,8 +129,8 @@ func (c *Claims) most(ad *wire.Advertisement) int {
 // counting the holds that it may take: its own, and those of jobs after it.
 func (c *Claims) room(ad *wire.Advertisement) int {
 	o := ad.Order()
-	n := min(c.runnable(ad).in(c.left(o)), max(0, c.most(ad)-c.Jobs[o.ID]))
-	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most {
+	n := min(c.runnable(ad).in(c.left(ad)), max(0, c.most(ad)-c.Jobs[o.ID]))
+	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && c.others(ad) >= most {
 		n = 0
 	}
 	return n
@@ -148,10 +143,10 @@ func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
 	if len(c.Holds) == 0 || offered >= wanted {
 		return 0
 	}
-	left := c.Has.beside(c.Used)
+	left := c.unused(ad)
 	for id, h := range c.Holds {
 		if h.announced && id != o.ID {
-			left = left.beside(h.Room)
+			left = left.Beside(h.Room)
 		}
 	}
 	n := min(c.runnable(ad).in(left), c.most(ad)-c.Jobs[o.ID])
@@ -161,27 +156,38 @@ func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
 	return max(0, min(n, wanted)-offered)
 }
 
-// left returns what is there for a job: all but what is claimed, and held for
-// jobs before it.
-func (c *Claims) left(o jobs.Order) Supply {
-	left := c.Has.beside(c.Used)
+// left returns what is there for a job: all but what is claimed or, for the time of a worker, booked by others, and held
+// for jobs before it.
+func (c *Claims) left(ad *wire.Advertisement) calendar.Supply {
+	return c.unheld(c.unused(ad), ad.Order())
+}
+
+// unheld is what is left for a job of a supply beside what is held for jobs before it.
+func (c *Claims) unheld(left calendar.Supply, o jobs.Order) calendar.Supply {
 	for _, h := range c.Holds {
 		if c.blocks(h, o) {
-			left = left.beside(h.Room)
+			left = left.Beside(h.Room)
 		}
 	}
 	return left
 }
 
-// others returns how many jobs have workers here, or a hold that goes before.
-func (c *Claims) others(o jobs.Order) int {
-	n := len(c.Jobs)
+// others returns how many jobs have workers here, have booked some for a time in which the job would run, or have a
+// hold that goes before.
+func (c *Claims) others(ad *wire.Advertisement) int {
+	o, n := ad.Order(), len(c.Jobs)
+	booked := map[jobs.ID]bool{}
+	for _, id := range c.Within(c.at, until(c.at, ad)) {
+		if c.Jobs[id] == 0 && id != o.ID {
+			booked[id] = true
+		}
+	}
 	for id, h := range c.Holds {
-		if c.Jobs[id] == 0 && c.blocks(h, o) {
+		if c.Jobs[id] == 0 && !booked[id] && c.blocks(h, o) {
 			n++
 		}
 	}
-	return n
+	return n + len(booked)
 }
 
 // Advertised answers an advertisement and queues it where there is no room now.
@@ -193,6 +199,9 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 		return a
 	}
 	a.Capacity, a.Fits = c.capacity(&ad), c.runnable(&ad).fits
+	if ad.Plan && c.idle() == "" {
+		a.Steps = c.steps(now, &ad)
+	}
 	if c.offer(now, ad, &a) {
 		return a
 	}
@@ -236,12 +245,12 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	h.Ad, h.order, h.Workers, h.Expires = ad, ad.Order(), n, now.Add(wire.HoldLease)
 	h.announced = false
 	can := c.runnable(&ad)
-	if h.Room = (Supply{}).minus(ad.Needs, -n); can.mixed {
-		h.Room, h.fits = can.mix(c.left(h.order), n), can.fits
+	if h.Room = (calendar.Supply{}).Minus(ad.Needs, -n); can.mixed {
+		h.Room, h.fits = can.mix(c.left(&ad), n), can.fits
 	}
 	h.report(a)
 	c.yield(now, h)
-	if n < ad.Wanted || can.mixed && !h.Room.holds(can.mix(c.Has, n)) {
+	if n < ad.Wanted || can.mixed && !h.Room.Holds(can.mix(c.Has, n)) {
 		// The node may have more room for this job later, or what is there now lacks for some kinds.
 		if c.enqueue(now, ad) {
 			a.Held = c.hoped(&ad, n)
@@ -302,10 +311,10 @@ func (c *Claims) TakenBack() []Outgoing {
 
 // promised returns what is left beside all claims and holds, less than nothing
 // where too much is held, and whether there are more jobs than the owner allows.
-func (c *Claims) promised() (left Supply, jobs bool) {
-	left, n := c.Has.beside(c.Used), len(c.Jobs)
+func (c *Claims) promised() (left calendar.Supply, jobs bool) {
+	left, n := c.Has.Beside(c.Used), len(c.Jobs)
 	for id, h := range c.Holds {
-		left = left.beside(h.Room)
+		left = left.Beside(h.Room)
 		if c.Jobs[id] == 0 {
 			n++
 		}
@@ -320,14 +329,14 @@ func (c *Claims) free(now time.Time, ad *wire.Advertisement) int64 {
 	for _, w := range c.runnable(ad).needs {
 		slots = min(slots, w.Slots)
 	}
-	slices.SortFunc(c.ends, func(a, b end) int { return a.at.Compare(b.at) })
-	have := c.Has.Slots - c.Used.Slots
-	for _, e := range c.ends {
-		if have += e.slots; have >= slots {
-			return max(1, e.at.Sub(now).Milliseconds())
-		}
+	at := c.When(slots, func(at time.Time) bool {
+		at = timers.Later(at, now)
+		return c.Booked() == 0 || c.runnable(ad).in(c.Least(now, at, until(at, ad), ad.Job)) > 0
+	})
+	if at.IsZero() {
+		return 0
 	}
-	return 0
+	return max(1, at.Sub(now).Milliseconds())
 }
 
 // Signed returns when the latest advertisement of a job that this node holds
@@ -362,13 +371,14 @@ func (c *Claims) Released(job jobs.ID, key uint64, forget bool) {
 	}
 }
 
-// Drain takes all offers back and makes no new ones. Origins learn of it when
+// Drain takes all offers back, ends all bookings and makes no new ones. Origins learn of it when
 // their grants are refused.
 func (c *Claims) Drain() {
 	if c.Closed == "" {
 		c.Closed = wire.ReasonDraining
 	}
 	c.voids.endAll(c.at, c.Holds, c.Closed)
+	c.EndBookings()
 }
 
 // Undrain makes the node offer again, if that is all that keeps it from it.

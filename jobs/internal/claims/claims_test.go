@@ -8,6 +8,7 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -301,8 +302,8 @@ func (r *randomClaims) gang() {
 	room, sizes, n := c.Holds[ad.Job].Room, make([]int, len(list)), 0
 	for n < a.Workers {
 		g := rnd.IntN(len(list))
-		left := room.minus(spec.NeedsOf(g), 1)
-		if a.Fits&(1<<of[g]) == 0 || left.Slots < 0 || left.memory < 0 || left.GPUs < 0 {
+		left := room.Minus(spec.NeedsOf(g), 1)
+		if a.Fits&(1<<of[g]) == 0 || left.Slots < 0 || left.Memory < 0 || left.GPUs < 0 {
 			if rnd.IntN(4) == 0 {
 				break
 			}
@@ -331,13 +332,13 @@ func (r *randomClaims) gang() {
 func (r *randomClaims) check() {
 	c := r.c
 	left, _ := c.promised()
-	if left.Slots < 0 || left.memory < 0 || left.disk < 0 || left.GPUs < 0 {
+	if left.Slots < 0 || left.Memory < 0 || left.Disk < 0 || left.GPUs < 0 {
 		r.t.Fatalf("seed %d: more is promised than there is: %+v is left", r.seed, left)
 	}
-	want, gpus, used := 0, map[int]bool{}, Supply{}
+	want, gpus, used := 0, map[int]bool{}, calendar.Supply{}
 	for _, k := range r.given {
 		want += k.n
-		used = used.minus(k.needs, -k.n)
+		used = used.Minus(k.needs, -k.n)
 		if len(k.gpus) != k.n*k.needs.GPUs {
 			r.t.Fatalf("seed %d: %d workers have the GPUs %v", r.seed, k.n, k.gpus)
 		}

@@ -37,3 +37,22 @@ func (c *Cores) Give(taken []int) {
 		c.bound[i]--
 	}
 }
+
+// TakeGPUs gives n GPUs of the node to a worker, by number.
+func (c *Claims) TakeGPUs(n int) []int {
+	var taken []int
+	for i := 0; i < c.Has.GPUs && len(taken) < n; i++ {
+		if c.gpus[i] == 0 {
+			c.gpus[i]++
+			taken = append(taken, i)
+		}
+	}
+	return taken
+}
+
+// GiveGPUs takes the GPUs of a worker that has ended back.
+func (c *Claims) GiveGPUs(taken []int) {
+	for _, i := range taken {
+		c.gpus[i]--
+	}
+}

@@ -17,6 +17,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 	c.expire(now)
 	job, n := g.Job, len(g.Ranks)+g.Spares
 	if s := c.Spares[job]; s.holds(g) {
+		c.EndBookingsOf(job)
 		c.release(job, n)
 		for _, ra := range g.Ranks {
 			c.claim(now, job, &g.Spec, ra.Rank)
@@ -37,12 +38,15 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 		return fmt.Errorf("%w: job %s belongs to another origin", jobs.ErrRefused, job.Short())
 	case !asked || !slices.Equal(g.Spec.Mounts, h.Ad.Mounts) || g.Spec.Net != h.Ad.Network():
 		return fmt.Errorf("%w: job %s was advertised with other needs", jobs.ErrRefused, job.Short())
+	case !h.lasts(&g.Spec):
+		return fmt.Errorf("%w: job %s was advertised with other needs: it may run for longer", jobs.ErrRefused, job.Short())
 	case kinds&^(h.fits|c.runnable(&h.Ad).fits) != 0: // nor was it when it offered
 		return wire.Refusal(wire.ReasonWhere)
-	case n > h.Workers || !h.Room.holds(supplyOf(&g.Spec, ranks)):
+	case n > h.Workers || !h.Room.Holds(supplyOf(&g.Spec, ranks)) || !c.keeps(now, g, ranks):
 		return wire.Refusal(wire.ReasonFewer)
 	}
 	delete(c.Holds, job)
+	c.EndBookingsOf(job)
 	c.keep(g)
 	for _, ra := range g.Ranks {
 		c.claim(now, job, &g.Spec, ra.Rank)
@@ -54,28 +58,37 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 func (h *Hold) report(a *wire.Answer) {
 	a.Key, a.Workers, a.Lent = h.key, h.Workers, h.granted()
 	if len(h.Ad.Kinds) > 0 {
-		a.Room = h.Room.room()
+		a.Room = roomOf(h.Room)
 	}
 }
 
 // claim counts a worker that begins now.
 func (c *claimed) claim(now time.Time, job jobs.ID, spec *jobs.Spec, rank int) {
-	needs := spec.Needs(rank)
-	c.Used = c.Used.minus(needs, -1)
 	c.Jobs[job]++
+	c.Claim(job, spec.Needs(rank), ends(now, spec))
+}
+
+// ends is when a worker ends at the latest that begins now; zero = that is not known.
+func ends(now time.Time, spec *jobs.Spec) (at time.Time) {
 	if spec.Walltime > 0 && spec.Array == nil {
-		c.ends = append(c.ends, end{job, needs.Slots, now.Add(time.Duration(spec.Walltime))})
+		at = now.Add(spec.Walltime.Std())
+	}
+	return at
+}
+
+// Adopted counts a worker of an earlier life of this node, which began then.
+func (c *Claims) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time) {
+	c.claim(at, job, spec, rank)
+	for _, i := range gpus {
+		c.gpus[i]++
 	}
 }
 
 // Freed gives the room of n ended workers of a job back and wakes the queue.
 func (c *Claims) Freed(job jobs.ID, n int, w jobs.Needs) {
 	for range n {
-		if i := slices.IndexFunc(c.ends, func(e end) bool { return e.job == job && e.slots == w.Slots }); i >= 0 {
-			c.ends = slices.Delete(c.ends, i, i+1)
-		}
+		c.Free(job, w)
 	}
-	c.Used = c.Used.minus(w, n)
 	if c.Jobs[job] -= n; c.Jobs[job] <= 0 {
 		delete(c.Jobs, job)
 	}

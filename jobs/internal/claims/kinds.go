@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -32,7 +33,7 @@ func (c *Claims) runnable(ad *wire.Advertisement) (r runnable) {
 
 // unfitFor says why the node cannot run workers of a kind, or "".
 func (c *Claims) unfitFor(k *jobs.Kind) string {
-	if why := c.Has.tooSmall(k.Needs); why != "" {
+	if why := tooSmall(c.Has, k.Needs); why != "" {
 		return why
 	}
 	if !c.matches(k.Where) {
@@ -44,7 +45,7 @@ func (c *Claims) unfitFor(k *jobs.Kind) string {
 // unfit says why the node can run no worker of a job, or "".
 func (c *Claims) unfit(ad *wire.Advertisement) (why string) {
 	if len(ad.Kinds) == 0 {
-		if why = c.Has.tooSmall(ad.Needs); why != "" {
+		if why = tooSmall(c.Has, ad.Needs); why != "" {
 			return why
 		}
 	}
@@ -64,11 +65,11 @@ func (c *Claims) unfit(ad *wire.Advertisement) (why string) {
 }
 
 // tooSmall says what a node that has so much does not have enough of for a worker, or "".
-func (s Supply) tooSmall(w jobs.Needs) string {
+func tooSmall(s calendar.Supply, w jobs.Needs) string {
 	switch {
 	case s.Slots < w.Slots:
 		return wire.ReasonSlots
-	case w.Memory > s.memory:
+	case w.Memory > s.Memory:
 		return wire.ReasonMemory
 	case s.GPUs < w.GPUs:
 		return wire.ReasonGPUs
@@ -77,10 +78,10 @@ func (s Supply) tooSmall(w jobs.Needs) string {
 }
 
 // in returns for how many workers a supply is enough; of a job with kinds, for how many at most.
-func (r runnable) in(s Supply) (n int) {
+func (r runnable) in(s calendar.Supply) (n int) {
 	least := math.MaxInt
 	for _, w := range r.needs {
-		if fits := s.fits(w); fits > 0 {
+		if fits := s.Fits(w); fits > 0 {
 			n, least = max(n, fits), min(least, w.Slots)
 		}
 	}
@@ -91,30 +92,30 @@ func (r runnable) in(s Supply) (n int) {
 }
 
 // lack reports whether more than there is was taken of something that they need.
-func (r runnable) lack(s Supply) bool { return slices.ContainsFunc(r.needs, s.lacks) }
+func (r runnable) lack(s calendar.Supply) bool { return slices.ContainsFunc(r.needs, s.Lacks) }
 
 // mix returns the part of a supply that so many of them could use, whatever their kinds.
-func (r runnable) mix(s Supply, workers int) Supply {
-	var most Supply
+func (r runnable) mix(s calendar.Supply, workers int) calendar.Supply {
+	var most calendar.Supply
 	for _, w := range r.needs {
-		most = Supply{max(most.Slots, w.Slots), max(most.memory, w.Memory), max(most.disk, w.Disk), max(most.GPUs, w.GPUs)}
+		most = calendar.Supply{Slots: max(most.Slots, w.Slots), Memory: max(most.Memory, w.Memory), Disk: max(most.Disk, w.Disk), GPUs: max(most.GPUs, w.GPUs)}
 	}
 	n := int64(workers)
-	most.memory, most.disk = min(most.memory, math.MaxInt64/jobs.MaxRanks)*n, min(most.disk, math.MaxInt64/jobs.MaxRanks)*n
+	most.Memory, most.Disk = min(most.Memory, math.MaxInt64/jobs.MaxRanks)*n, min(most.Disk, math.MaxInt64/jobs.MaxRanks)*n
 	most.Slots, most.GPUs = min(most.Slots*workers, jobs.MaxSlots), min(most.GPUs*workers, jobs.MaxGPUs)
-	s = s.limited(most)
-	return Supply{max(0, s.Slots), max(0, s.memory), max(0, s.disk), max(0, s.GPUs)} // what is short is no debt of others
+	s = s.Limited(most)
+	return calendar.Supply{Slots: max(0, s.Slots), Memory: max(0, s.Memory), Disk: max(0, s.Disk), GPUs: max(0, s.GPUs)} // what is short is no debt of others
 }
 
 // supplyOf is what workers of ranks take together.
-func supplyOf(spec *jobs.Spec, ranks []jobs.RankAttempt) (s Supply) {
+func supplyOf(spec *jobs.Spec, ranks []jobs.RankAttempt) (s calendar.Supply) {
 	for _, ra := range ranks {
-		s = s.minus(spec.Needs(ra.Rank), -1)
+		s = s.Minus(spec.Needs(ra.Rank), -1)
 	}
 	return s
 }
 
-// room is a supply as answers have it.
-func (s Supply) room() *wire.Room {
-	return &wire.Room{Slots: s.Slots, Memory: max(0, s.memory), Disk: max(0, s.disk), GPUs: max(0, s.GPUs)}
+// roomOf is a supply as answers have it.
+func roomOf(s calendar.Supply) *wire.Room {
+	return &wire.Room{Slots: s.Slots, Memory: max(0, s.Memory), Disk: max(0, s.Disk), GPUs: max(0, s.GPUs)}
 }

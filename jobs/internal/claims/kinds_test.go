@@ -8,6 +8,7 @@ import (
 	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/groups"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -77,14 +78,14 @@ func TestRoomIsForAnyMix(t *testing.T) {
 		if !c.ok {
 			continue
 		}
-		used := Supply{Slots: c.sizes[0] + 3*c.sizes[1] + c.sizes[2], memory: int64(c.sizes[1]) << 31, GPUs: c.sizes[2]}
+		used := calendar.Supply{Slots: c.sizes[0] + 3*c.sizes[1] + c.sizes[2], Memory: int64(c.sizes[1]) << 31, GPUs: c.sizes[2]}
 		if n.Used != used || n.Jobs[ad.Job] != c.sizes[0]+c.sizes[1]+c.sizes[2] || len(n.Holds) != 0 {
 			t.Errorf("%v use %+v, want %+v", c.sizes, n.Used, used)
 		}
 		for group, workers := range c.sizes {
 			n.Freed(ad.Job, workers, spec.NeedsOf(group))
 		}
-		if n.Used != (Supply{}) || len(n.Jobs) != 0 {
+		if n.Used != (calendar.Supply{}) || len(n.Jobs) != 0 {
 			t.Errorf("when %v have ended %+v is used", c.sizes, n.Used)
 		}
 	}
@@ -173,7 +174,7 @@ func TestGrantOfKindsMustAskForWhatIsHeld(t *testing.T) {
 	} {
 		g := grantOf(&spec, ad, a.Key, 2, 0, 1)
 		change(g)
-		if err := n.Granted(jobtest.Start, ad.Origin(), g); !errors.Is(err, jobs.ErrRefused) || n.Used != (Supply{}) {
+		if err := n.Granted(jobtest.Start, ad.Origin(), g); !errors.Is(err, jobs.ErrRefused) || n.Used != (calendar.Supply{}) {
 			t.Errorf("%s gives %v, %+v is used", name, err, n.Used)
 		}
 	}
@@ -324,7 +325,7 @@ func TestRecallBetweenKindsAndOthers(t *testing.T) {
 		if len(out) != 2 || out[0].Answer.Job != c.older.Job || out[0].Answer.Workers != 8 || out[1].Answer.Job != c.younger.Job || out[1].Answer.Workers != 0 {
 			t.Fatalf("%s: then it offers %+v", name, out)
 		}
-		if left, _ := n.promised(); left.Slots != 0 || left.memory < 0 {
+		if left, _ := n.promised(); left.Slots != 0 || left.Memory < 0 {
 			t.Errorf("%s: %+v is left", name, left)
 		}
 	}
@@ -333,7 +334,7 @@ func TestRecallBetweenKindsAndOthers(t *testing.T) {
 // Where more of the disk is used than there is, that is no room which holds for others make.
 func TestHoldsOfKindsMakeNoRoom(t *testing.T) {
 	n := New(member(), jobtest.Rand())
-	n.Has.disk, n.Used.disk = 1<<20, 3<<20
+	n.Has.Disk, n.Used.Disk = 1<<20, 3<<20
 	spec := gang(groups.Group{Max: 4}, groups.Group{Max: 4, Disk: groups.Range{Min: 1 << 20}})
 	for i, name := range []string{"ccccc", "bbbbb"} { // the older one comes last, and takes no notice of the other
 		ad := adOf(&spec, name, 2, jobs.Stamp(9-i))
@@ -342,8 +343,8 @@ func TestHoldsOfKindsMakeNoRoom(t *testing.T) {
 		}
 		n.Recalled(jobtest.Start, ad.Job)
 	}
-	if left, _ := n.promised(); left.disk != -2<<20 {
-		t.Errorf("%d of disk are left, want %d", left.disk, -2<<20)
+	if left, _ := n.promised(); left.Disk != -2<<20 {
+		t.Errorf("%d of disk are left, want %d", left.Disk, -2<<20)
 	}
 }
 

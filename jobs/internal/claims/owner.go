@@ -80,9 +80,9 @@ func (c *Claims) notNow(ad *wire.Advertisement) string {
 		return wire.ReasonSingle
 	case c.runnable(ad).in(c.Has) == 0:
 		return wire.ReasonDisk
-	case c.runnable(ad).in(c.left(o)) == 0:
+	case c.runnable(ad).in(c.left(ad)) == 0:
 		return wire.ReasonBusy
-	case most > 0 && c.Jobs[o.ID] == 0 && c.others(o) >= most:
+	case most > 0 && c.Jobs[o.ID] == 0 && c.others(ad) >= most:
 		return ownerAllows(most, "job")
 	case c.Limits.MaxWorkersPerJob > 0 && c.Jobs[o.ID] >= c.Limits.MaxWorkersPerJob:
 		return ownerAllows(c.Limits.MaxWorkersPerJob, "worker") + " per job"
@@ -125,7 +125,7 @@ func (c *Claims) matches(text string) bool {
 		c.wheres[text] = w
 	}
 	p := c.about
-	p.Disk = int(c.Has.disk)
+	p.Disk = int(c.Has.Disk)
 	return w.Holds(p)
 }
 
@@ -176,10 +176,10 @@ func (c *Claims) Measured(free int64) {
 	if c.Disk.Full {
 		c.voids.endAll(c.at, c.Holds, wire.ReasonFull)
 	}
-	if was && !c.Disk.Full || forWorkers > c.Has.disk {
+	if was && !c.Disk.Full || forWorkers > c.Has.Disk {
 		c.wakeQueue()
 	}
-	c.Has.disk = forWorkers
+	c.Has.Disk = forWorkers
 }
 
 // Waiting lists the queue in order.
@@ -227,6 +227,9 @@ func (c *Claims) expire(now time.Time) {
 			c.Loose = true
 		}
 	}
+	if ended, news := c.Expire(now); news {
+		c.forget(ended)
+	}
 	if now.Before(c.stale) {
 		return
 	}
@@ -242,7 +245,7 @@ func (c *Claims) Wake() time.Time {
 	if c.Loose {
 		return time.Unix(0, 0)
 	}
-	at := c.stale
+	at := timers.Earlier(c.stale, c.Due())
 	for _, h := range c.Holds {
 		at = timers.Earlier(at, h.Expires)
 		if !h.recalled.IsZero() && c.at.Before(h.recalled.Add(RecallTime)) {

@@ -1,6 +1,9 @@
 package claims
 
-import "zorilla/jobs"
+import (
+	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
+)
 
 // part returns the hold of which a job is granted so many workers, under the key of the offer: its
 // own, or a part of what is held for a batch of jobs, which is the job's own from then on. It returns nil
@@ -20,11 +23,11 @@ func (c *Claims) part(job, batch jobs.ID, key uint64, workers int) *Hold {
 	if most := c.Limits.MaxWorkersPerJob; most > 0 && c.Jobs[job]+workers > most {
 		return nil
 	}
-	own = &Hold{Ad: h.Ad, order: h.order, key: key, Workers: workers, Room: (Supply{}).minus(h.Ad.Needs, -workers),
+	own = &Hold{Ad: h.Ad, order: h.order, key: key, Workers: workers, Room: (calendar.Supply{}).Minus(h.Ad.Needs, -workers),
 		Expires: h.Expires, recalled: h.recalled, announced: h.announced}
 	own.Ad.Job, own.order.ID = job, job
 	whole := *h
-	h.Room = h.Room.beside(own.Room)
+	h.Room = h.Room.Beside(own.Room)
 	if h.Workers -= workers; h.Workers == 0 {
 		delete(c.Holds, batch)
 	}

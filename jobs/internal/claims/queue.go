@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 )
@@ -100,7 +101,7 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 	}
 	var out []Outgoing
 	for _, q := range slices.Clone(c.Queue) {
-		if c.left(q.Ad.Order()).Slots <= 0 { // nor is there any for those after it
+		if c.unheld(c.Has.Beside(c.Used), q.Ad.Order()).Slots <= 0 { // nor is there any for those after it
 			break
 		}
 		if q.asleep && q.hopes == 0 {
@@ -108,7 +109,7 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 		}
 		if h := c.Holds[q.Ad.Job]; h != nil { // of what is granted no more can be offered
 			n := c.room(&q.Ad)
-			if h.announced || !h.grows(n, c.runnable(&q.Ad).mix(c.left(h.order), min(n, q.Ad.Wanted))) {
+			if h.announced || !h.grows(n, c.runnable(&q.Ad).mix(c.left(&q.Ad), min(n, q.Ad.Wanted))) {
 				continue
 			}
 		}
@@ -125,12 +126,12 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 
 // grows reports whether the job could be offered more than is held for it, where there is room for so many
 // workers, and of what they may need that much.
-func (h *Hold) grows(workers int, room Supply) bool {
+func (h *Hold) grows(workers int, room calendar.Supply) bool {
 	if len(h.Ad.Kinds) == 0 {
 		return workers > h.Workers
 	}
 	workers = min(workers, h.Ad.Wanted)
-	return workers > h.Workers || workers == h.Workers && !h.Room.holds(room)
+	return workers > h.Workers || workers == h.Workers && !h.Room.Holds(room)
 }
 
 // dashed tells those who wait for room that others may leave when there will be less of

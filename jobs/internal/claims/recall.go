@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -46,7 +47,7 @@ func (c *Claims) Announced(now time.Time, job, batch jobs.ID, key uint64, worker
 		return nil
 	}
 	if len(h.Ad.Kinds) == 0 { // of others it is not said which they are: the grant takes what it needs
-		h.Room = (Supply{}).minus(h.Ad.Needs, -workers)
+		h.Room = (calendar.Supply{}).Minus(h.Ad.Needs, -workers)
 	}
 	if h.Workers = workers; !h.announced { // its origin may have to connect, for two round trips
 		h.announced, h.Expires = true, now.Add(wire.HoldLease)

@@ -20,7 +20,7 @@ func (c *claimed) keep(g *wire.Grant) {
 	c.release(g.Job, jobs.MaxRanks)
 	needs := g.Spec.Needs(0)
 	c.Spares[g.Job] = &Spares{Key: g.Key, Workers: g.Spares, needs: needs}
-	c.Used = c.Used.minus(needs, -g.Spares)
+	c.Used = c.Used.Minus(needs, -g.Spares)
 	c.Jobs[g.Job] += g.Spares
 }
 
@@ -39,7 +39,7 @@ func (c *claimed) release(job jobs.ID, n int) {
 	if s.Workers -= n; s.Workers == 0 {
 		delete(c.Spares, job)
 	}
-	c.Used = c.Used.minus(s.needs, n)
+	c.Used = c.Used.Minus(s.needs, n)
 	if c.Jobs[job] -= n; c.Jobs[job] <= 0 {
 		delete(c.Jobs, job)
 	}

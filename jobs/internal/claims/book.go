@@ -1,0 +1,222 @@
+package claims
+
+import (
+	"time"
+
+	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
+	"zorilla/jobs/internal/wire"
+)
+
+// The rule of bookings: a job is offered what nobody else has booked for the time in which its workers would run, for
+// ever if that is not known. So short jobs run before a booking begins, and none can push it away.
+
+const (
+	// margin is how much later than it is asked for a worker may end: its offer is granted as late as that, and its
+	// process ended when its time has passed.
+	margin = 2*wire.HoldLease + calendar.Overdue
+
+	maxBookings = 1024
+	maxPerJob   = 2 // alternatives: the booking that is kept, and a better one
+)
+
+// Why nothing is booked.
+const (
+	notBooked    = "does not know the booking any more"
+	manyBookings = "too many bookings"
+)
+
+// until is when a worker ends at the latest that a job is offered at a time; zero = that is not known.
+func until(at time.Time, ad *wire.Advertisement) (end time.Time) {
+	if ad.Length > 0 {
+		end = at.Add(length(ad) + margin)
+	}
+	return end
+}
+
+// length is how long a worker runs at most; 0 = that is not known.
+func length(ad *wire.Advertisement) time.Duration { return time.Duration(ad.Length) * time.Millisecond }
+
+// unused is what is free for workers of a job beside claims and bookings, if it is offered them now.
+func (c *Claims) unused(ad *wire.Advertisement) calendar.Supply {
+	return c.Least(c.at, c.at, until(c.at, ad), ad.Job)
+}
+
+// lasts reports whether a hold was asked for, for as long as workers of a job may run.
+func (h *Hold) lasts(spec *jobs.Spec) bool {
+	end := ends(time.Time{}, spec)
+	return h.Ad.Length == 0 || !end.IsZero() && end.Sub(time.Time{}) <= length(&h.Ad)
+}
+
+// keeps reports whether all bookings of others can be kept beside workers that are granted now. A hold may have stood
+// for longer than it was counted for.
+func (c *Claims) keeps(now time.Time, g *wire.Grant, ranks []jobs.RankAttempt) bool {
+	if c.Booked() == 0 {
+		return true
+	}
+	end := ends(now, &g.Spec)
+	if g.Spares > 0 { // they stay
+		end = time.Time{}
+	}
+	return c.Least(now, now, end, g.Job).Holds(supplyOf(&g.Spec, ranks))
+}
+
+// Book makes a booking, keeps one on or ends it, as the origin of its job asks. It returns the booking that is to be
+// written down before the answer is given; nil = there is none.
+func (c *Claims) Book(now time.Time, m *wire.Book) (kept *calendar.Booking, answer wire.Booked) {
+	c.expire(now)
+	if m.Lease == 0 {
+		c.unbook(m.Job, func(b *calendar.Booking) bool { return b.Key == m.Key })
+		return nil, wire.Booked{OK: true}
+	}
+	b := calendar.Booking{Job: m.Job, Key: m.Key}
+	known := false
+	for _, o := range c.BookedBy(m.Job) {
+		if o.Key == m.Key {
+			b, known = o, true
+		}
+	}
+	lease := time.Duration(m.Lease) * time.Millisecond
+	b.Lease, b.Confirmed = now.Add(lease), b.Confirmed || lease > wire.TentativeLease
+	switch {
+	case m.New != nil:
+		n := m.New
+		b.Workers, b.Room = n.Workers, calendar.Supply(n.Room)
+		b.From, b.To = now.Add(time.Duration(n.In)*time.Millisecond), time.Time{}
+		if n.Length > 0 {
+			b.To = b.From.Add(time.Duration(n.Length) * time.Millisecond)
+		}
+		if why := c.unbookable(now, &b, known); why != "" {
+			return nil, wire.Booked{Reason: why}
+		}
+	case !known:
+		return nil, wire.Booked{Reason: notBooked}
+	}
+	c.Calendar.Book(b)
+	return &b, wire.Booked{OK: true}
+}
+
+// unbookable says why a booking cannot be made, or "". A job that has as many as it may loses one that it has not
+// confirmed.
+func (c *Claims) unbookable(now time.Time, b *calendar.Booking, known bool) string {
+	list := c.BookedBy(b.Job)
+	switch {
+	case c.Closed != "":
+		return c.Closed
+	case c.Limits.Paused:
+		return wire.ReasonPaused
+	case !c.admitted(b.Job.Origin(), nil):
+		return wire.ReasonDenied
+	case c.Limits.MaxWorkersPerJob > 0 && b.Workers > c.Limits.MaxWorkersPerJob:
+		return ownerAllows(c.Limits.MaxWorkersPerJob, "worker") + " per job"
+	case !c.Fits(now, b, c.held(b.Job, func(*Hold) bool { return true })):
+		if why := tooSmall(c.Has, jobs.Needs(b.Room)); why != "" {
+			return why
+		}
+		return wire.ReasonBusy
+	case known:
+		return ""
+	case len(list) >= maxPerJob:
+		for _, o := range list {
+			if !o.Confirmed {
+				c.unbook(b.Job, func(x *calendar.Booking) bool { return x.Key == o.Key })
+				return ""
+			}
+		}
+		return manyBookings
+	case c.Booked() >= maxBookings:
+		return manyBookings
+	}
+	return ""
+}
+
+// held is what is held for other jobs, for as long as their workers may have it.
+func (c *Claims) held(job jobs.ID, which func(*Hold) bool) (list []calendar.Use) {
+	for id, h := range c.Holds {
+		if id == job || !which(h) {
+			continue
+		}
+		u := calendar.Use{Room: h.Room}
+		if h.Ad.Length > 0 { // the grant may be announced, and come after that
+			u.Until = h.Expires.Add(length(&h.Ad) + margin - wire.HoldLease)
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+// steps says from when on how many workers of a job could begin here.
+func (c *Claims) steps(now time.Time, ad *wire.Advertisement) (list []wire.Step) {
+	can, most := c.runnable(ad), min(max(0, c.most(ad)-c.Jobs[ad.Job]), jobs.MaxRanks)
+	if limit := c.Limits.MaxJobs; limit > 0 && c.Jobs[ad.Job] == 0 && c.others(ad) >= limit {
+		most = 0 // until when is not known
+	}
+	o := ad.Order()
+	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: c.held(ad.Job, func(h *Hold) bool { return c.blocks(h, o) }),
+		Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
+		Workers: func(free calendar.Supply) (n int, room calendar.Supply) {
+			if n = min(can.in(free), most); can.mixed && n > 0 {
+				room = can.mix(free, n)
+			}
+			return n, room
+		}}
+	for _, s := range c.Steps(now, &plan) {
+		step := wire.Step{In: s.In, Workers: s.Workers}
+		if can.mixed && s.Workers > 0 {
+			step.Room = roomOf(s.Room)
+		}
+		list = append(list, step)
+	}
+	return list
+}
+
+// unbook ends bookings of a job.
+func (c *Claims) unbook(job jobs.ID, which func(*calendar.Booking) bool) {
+	if ended := c.Unbook(job, which); len(ended) > 0 {
+		c.forget(ended)
+	}
+}
+
+// EndBookingsOf ends all bookings of a job: it has workers here, or has ended.
+func (c *Claims) EndBookingsOf(job jobs.ID) {
+	c.unbook(job, func(*calendar.Booking) bool { return true })
+}
+
+// EndBookings ends all bookings. Their origins learn of it when they confirm them.
+func (c *Claims) EndBookings() {
+	for _, b := range c.Calendar.Bookings() {
+		c.EndBookingsOf(b.Job)
+	}
+}
+
+// forget has the disk forget bookings that have ended, and those that wait hear of their room, or that of one that
+// begins.
+func (c *Claims) forget(ended []calendar.Booking) {
+	c.ended = append(c.ended, ended...)
+	c.wakeQueue()
+	c.Loose = true
+}
+
+// Unwritten ends a booking that could not be written down.
+func (c *Claims) Unwritten(b *calendar.Booking) {
+	c.unbook(b.Job, func(o *calendar.Booking) bool { return o.Key == b.Key })
+}
+
+// Rebook takes a booking of an earlier life of this node.
+func (c *Claims) Rebook(b *calendar.Booking) { c.Calendar.Book(*b) }
+
+// Ended returns the bookings that have ended since the last call.
+func (c *Claims) Ended() (list []calendar.Booking) {
+	list, c.ended = c.ended, nil
+	return list
+}
+
+// Bookings lists what is booked, by when it begins.
+func (c *Claims) Bookings(now time.Time) []jobs.Booking {
+	c.expire(now)
+	list := []jobs.Booking{}
+	for _, b := range c.Calendar.Bookings() {
+		list = append(list, jobs.Booking{Job: b.Job, From: b.From, To: b.To, Workers: b.Workers, Slots: b.Room.Slots, Confirmed: b.Confirmed})
+	}
+	return list
+}
