@@ -48,6 +48,12 @@ func (s *Service) perform(a core.Action) {
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
 	case primary.DoBook:
 		s.loop.Go(func() { s.book(a.Job, e) })
+	case core.DoKeepBooking:
+		s.bookings.keep(e)
+	case core.DoForgetBooking:
+		s.bookings.journal.Delete(e.Name, nil)
+	case core.DoBooked:
+		s.bookings.answer(e)
 	case primary.DoKeep:
 		s.loop.Go(func() { s.checkpoints.needed(e.To, &e.Keep) })
 	case participant.Effect:

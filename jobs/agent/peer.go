@@ -25,6 +25,7 @@ func (s *Service) PeerHandler() http.Handler {
 	mux.Handle("POST "+peer.PathReport, peer.Handle(server, s.reportReceived))
 	mux.Handle("POST "+peer.PathMeasure, peer.Handle(server, s.measureReceived))
 	mux.Handle("POST "+peer.PathClock, peer.Handle(server, s.clockAsked))
+	mux.Handle("POST "+peer.PathBook, peer.HandleWhile(server, s.bookings.asked))
 	mux.Handle("POST "+peer.PathBeat, peer.HandleWhile(server, func(ctx context.Context, from vicinity.ID, b *wire.Beat) (any, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -54,7 +55,7 @@ const MaxBody = wire.MaxBody
 // Messages reports whether a path takes a message, and gives an answer that is no stream.
 func Messages(path string) bool {
 	switch path {
-	case peer.PathGrant, peer.PathStart, peer.PathRelease, peer.PathReport, peer.PathMeasure, peer.PathClock, peer.PathBeat:
+	case peer.PathGrant, peer.PathStart, peer.PathRelease, peer.PathReport, peer.PathMeasure, peer.PathClock, peer.PathBeat, peer.PathBook:
 		return true
 	}
 	return false

@@ -20,6 +20,7 @@ type disk struct {
 	jobs    []jobs.ID // that were submitted here, in that order
 	workers []*worker
 	outputs map[jobs.ID]map[jobs.RankAttempt]*output // of jobs that were submitted here
+	booked  map[string][]byte                        // bookings, by name
 	keeping
 }
 
@@ -29,10 +30,12 @@ type entry struct {
 	ev  record.Event
 }
 
-// write is events on their way to the journal.
+// write is events, or a booking, on their way to the journal.
 type write struct {
 	core.DoRecord
-	due time.Time // when they are durable
+	booking *core.DoKeepBooking // nil = none
+	forget  string              // the name of a booking; "" = none
+	due     time.Time           // when they are durable
 }
 
 // output is what an origin has of the output of a worker.
@@ -65,7 +68,7 @@ type worker struct {
 }
 
 func newModelDisk() disk {
-	return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}, keeping: keeping{kept: map[keptName]lease{}}}
+	return disk{outputs: map[jobs.ID]map[jobs.RankAttempt]*output{}, booked: map[string][]byte{}, keeping: keeping{kept: map[keptName]lease{}}}
 }
 
 func (d *disk) worker(id participant.WorkerID) *worker {
@@ -180,9 +183,9 @@ func (d *disk) gathered(id participant.WorkerID) bool {
 	return k != nil && k.files
 }
 
-// record brings events to the journal, one write at a time.
-func (m *Model) record(now time.Time, e core.DoRecord) {
-	w := &write{e, now.Add(m.cfg.Disk())}
+// record brings events, or a booking, to the journal, one write at a time.
+func (m *Model) record(now time.Time, w *write) {
+	w.due = now.Add(m.cfg.Disk())
 	if n := len(m.writing); n > 0 {
 		w.due = timers.Later(w.due, m.writing[n-1].due)
 	}
@@ -196,11 +199,20 @@ func (m *Model) written(now time.Time) {
 		w := m.writing[0]
 		m.writing = m.writing[1:]
 		m.disk.append(w)
-		m.core.Recorded(now, w.Job, w.Step)
+		if w.booking != nil {
+			m.core.Bookings.Kept(w.booking, nil)
+		} else {
+			m.core.Recorded(now, w.Job, w.Step)
+		}
 	}
 }
 
 func (d *disk) append(w *write) {
+	if w.booking != nil {
+		name, data := w.booking.Written()
+		d.booked[name] = data
+	}
+	delete(d.booked, w.forget)
 	for _, ev := range w.Events {
 		d.journal = append(d.journal, entry{w.Job, ev})
 	}

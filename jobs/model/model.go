@@ -250,7 +250,13 @@ func (m *Model) perform(now time.Time, a core.Action) {
 	switch e := a.Effect.(type) {
 	case primary.DoAccepted, core.DoSettle, participant.DoCancelWork, participant.DoForgetWork:
 	case core.DoRecord:
-		m.record(now, e)
+		m.record(now, &write{DoRecord: e})
+	case core.DoKeepBooking:
+		m.record(now, &write{booking: &e})
+	case core.DoForgetBooking:
+		m.record(now, &write{forget: e.Name})
+	case core.DoBooked:
+		m.send(e.To, Reply, "", &e.Answer, reply{number: e.Number, booked: e.Answer})
 	case core.DoFollow:
 		m.follows = append(m.follows, &followed{job: e.Job, after: e.After, next: now})
 		m.poll(now)

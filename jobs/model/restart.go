@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -96,6 +97,11 @@ func Revive(now time.Time, cfg Config, r Remains) (*Model, Actions) {
 		}
 	}
 	m.disk.begin(now)
+	for _, name := range slices.Sorted(maps.Keys(m.disk.booked)) {
+		if !m.core.Bookings.Rebook(now, name, m.disk.booked[name]) {
+			m.record(now, &write{forget: name})
+		}
+	}
 	m.savings.expireLater(now)
 	for _, k := range m.disk.workers {
 		m.core.Adopt(now, *k.claim)

@@ -251,6 +251,10 @@ func (m *Model) requested(now time.Time, from vicinity.ID, r request) {
 		m.reportReceived(now, from, r.number, b)
 	case *wire.Keep:
 		m.savings.keepAsked(now, from, r.number, b)
+	case *wire.Book:
+		if err := m.core.Bookings.Book(now, from, r.number, b); err != nil {
+			m.send(from, Reply, b.Job, nil, reply{number: r.number, refused: wire.WhyRefused(err)})
+		}
 	case wants:
 		m.savings.wanted(from, r.number, b)
 	case question:

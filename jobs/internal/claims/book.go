@@ -1,10 +1,13 @@
 package claims
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/calendar"
+	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 )
 
@@ -19,6 +22,13 @@ const (
 	maxBookings = 1024
 	maxPerJob   = 2 // alternatives: the booking that is kept, and a better one
 )
+
+// bookings are those of jobs, beside what is used.
+type bookings struct {
+	calendar.Calendar
+	ended []calendar.Booking // which the disk is to forget
+	moved bool               // one has begun or ended, of whose room the queue has not heard
+}
 
 // Why nothing is booked.
 const (
@@ -38,8 +48,8 @@ func until(at time.Time, ad *wire.Advertisement) (end time.Time) {
 func length(ad *wire.Advertisement) time.Duration { return time.Duration(ad.Length) * time.Millisecond }
 
 // unused is what is free for workers of a job beside claims and bookings, if it is offered them now.
-func (c *Claims) unused(ad *wire.Advertisement) calendar.Supply {
-	return c.Least(c.at, c.at, until(c.at, ad), ad.Job)
+func (c *bookings) unused(now time.Time, ad *wire.Advertisement) calendar.Supply {
+	return c.Least(now, now, until(now, ad), ad.Job)
 }
 
 // lasts reports whether a hold was asked for, for as long as workers of a job may run.
@@ -50,7 +60,7 @@ func (h *Hold) lasts(spec *jobs.Spec) bool {
 
 // keeps reports whether all bookings of others can be kept beside workers that are granted now. A hold may have stood
 // for longer than it was counted for.
-func (c *Claims) keeps(now time.Time, g *wire.Grant, ranks []jobs.RankAttempt) bool {
+func (c *bookings) keeps(now time.Time, g *wire.Grant, ranks []jobs.RankAttempt) bool {
 	if c.Booked() == 0 {
 		return true
 	}
@@ -70,11 +80,10 @@ func (c *Claims) Book(now time.Time, m *wire.Book) (kept *calendar.Booking, answ
 		return nil, wire.Booked{OK: true}
 	}
 	b := calendar.Booking{Job: m.Job, Key: m.Key}
-	known := false
-	for _, o := range c.BookedBy(m.Job) {
-		if o.Key == m.Key {
-			b, known = o, true
-		}
+	list := c.BookedBy(m.Job)
+	at := slices.IndexFunc(list, func(o calendar.Booking) bool { return o.Key == m.Key })
+	if at >= 0 {
+		b = list[at]
 	}
 	lease := time.Duration(m.Lease) * time.Millisecond
 	b.Lease, b.Confirmed = now.Add(lease), b.Confirmed || lease > wire.TentativeLease
@@ -86,10 +95,10 @@ func (c *Claims) Book(now time.Time, m *wire.Book) (kept *calendar.Booking, answ
 		if n.Length > 0 {
 			b.To = b.From.Add(time.Duration(n.Length) * time.Millisecond)
 		}
-		if why := c.unbookable(now, &b, known); why != "" {
+		if why := c.unbookable(now, &b, at >= 0); why != "" {
 			return nil, wire.Booked{Reason: why}
 		}
-	case !known:
+	case at < 0:
 		return nil, wire.Booked{Reason: notBooked}
 	}
 	c.Calendar.Book(b)
@@ -109,7 +118,7 @@ func (c *Claims) unbookable(now time.Time, b *calendar.Booking, known bool) stri
 		return wire.ReasonDenied
 	case c.Limits.MaxWorkersPerJob > 0 && b.Workers > c.Limits.MaxWorkersPerJob:
 		return ownerAllows(c.Limits.MaxWorkersPerJob, "worker") + " per job"
-	case !c.Fits(now, b, c.held(b.Job, func(*Hold) bool { return true })):
+	case !c.Fits(now, b, held(c.Holds, func(h *Hold) bool { return h.Ad.Job != b.Job })):
 		if why := tooSmall(c.Has, jobs.Needs(b.Room)); why != "" {
 			return why
 		}
@@ -130,10 +139,10 @@ func (c *Claims) unbookable(now time.Time, b *calendar.Booking, known bool) stri
 	return ""
 }
 
-// held is what is held for other jobs, for as long as their workers may have it.
-func (c *Claims) held(job jobs.ID, which func(*Hold) bool) (list []calendar.Use) {
-	for id, h := range c.Holds {
-		if id == job || !which(h) {
+// held is what is held, for as long as workers may have it.
+func held(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []calendar.Use) {
+	for _, h := range holds {
+		if !which(h) {
 			continue
 		}
 		u := calendar.Use{Room: h.Room}
@@ -145,24 +154,19 @@ func (c *Claims) held(job jobs.ID, which func(*Hold) bool) (list []calendar.Use)
 	return list
 }
 
-// steps says from when on how many workers of a job could begin here.
-func (c *Claims) steps(now time.Time, ad *wire.Advertisement) (list []wire.Step) {
-	can, most := c.runnable(ad), min(max(0, c.most(ad)-c.Jobs[ad.Job]), jobs.MaxRanks)
-	if limit := c.Limits.MaxJobs; limit > 0 && c.Jobs[ad.Job] == 0 && c.others(ad) >= limit {
-		most = 0 // until when is not known
-	}
-	o := ad.Order()
-	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: c.held(ad.Job, func(h *Hold) bool { return c.blocks(h, o) }),
-		Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
+// steps says from when on how many workers of a job could begin, of which so many are allowed.
+func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use) (list []wire.Step) {
+	most := min(allowed, jobs.MaxRanks)
+	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: held, Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
 		Workers: func(free calendar.Supply) (n int, room calendar.Supply) {
-			if n = min(can.in(free), most); can.mixed && n > 0 {
-				room = can.mix(free, n)
+			if n = min(r.in(free), most); r.mixed && n > 0 {
+				room = r.mix(free, n)
 			}
 			return n, room
 		}}
 	for _, s := range c.Steps(now, &plan) {
 		step := wire.Step{In: s.In, Workers: s.Workers}
-		if can.mixed && s.Workers > 0 {
+		if r.mixed && s.Workers > 0 {
 			step.Room = roomOf(s.Room)
 		}
 		list = append(list, step)
@@ -170,52 +174,77 @@ func (c *Claims) steps(now time.Time, ad *wire.Advertisement) (list []wire.Step)
 	return list
 }
 
+// free returns in how many milliseconds there will be slots for a worker, the smallest of a job with kinds, as
+// far as walltimes tell; 0 = not known.
+func (r runnable) free(now time.Time, c *calendar.Calendar, ad *wire.Advertisement) int64 {
+	slots := math.MaxInt
+	for _, w := range r.needs {
+		slots = min(slots, w.Slots)
+	}
+	at := c.When(slots, func(at time.Time) bool {
+		at = timers.Later(at, now)
+		return c.Booked() == 0 || r.in(c.Least(now, at, until(at, ad), ad.Job)) > 0
+	})
+	if at.IsZero() {
+		return 0
+	}
+	return max(1, at.Sub(now).Milliseconds())
+}
+
+// expire ends the bookings whose time has passed.
+func (c *bookings) expire(now time.Time) {
+	list, news := c.Expire(now)
+	c.ended, c.moved = append(c.ended, list...), c.moved || news
+}
+
 // unbook ends bookings of a job.
-func (c *Claims) unbook(job jobs.ID, which func(*calendar.Booking) bool) {
-	if ended := c.Unbook(job, which); len(ended) > 0 {
-		c.forget(ended)
+func (c *bookings) unbook(job jobs.ID, which func(*calendar.Booking) bool) {
+	if list := c.Unbook(job, which); len(list) > 0 {
+		c.ended, c.moved = append(c.ended, list...), true
 	}
 }
 
 // EndBookingsOf ends all bookings of a job: it has workers here, or has ended.
-func (c *Claims) EndBookingsOf(job jobs.ID) {
+func (c *bookings) EndBookingsOf(job jobs.ID) {
 	c.unbook(job, func(*calendar.Booking) bool { return true })
 }
 
 // EndBookings ends all bookings. Their origins learn of it when they confirm them.
-func (c *Claims) EndBookings() {
+func (c *bookings) EndBookings() {
 	for _, b := range c.Calendar.Bookings() {
 		c.EndBookingsOf(b.Job)
 	}
 }
 
-// forget has the disk forget bookings that have ended, and those that wait hear of their room, or that of one that
-// begins.
-func (c *Claims) forget(ended []calendar.Booking) {
-	c.ended = append(c.ended, ended...)
-	c.wakeQueue()
-	c.Loose = true
-}
-
 // Unwritten ends a booking that could not be written down.
-func (c *Claims) Unwritten(b *calendar.Booking) {
+func (c *bookings) Unwritten(b *calendar.Booking) {
 	c.unbook(b.Job, func(o *calendar.Booking) bool { return o.Key == b.Key })
 }
 
+// Still answers that a booking was made, unless it has ended meanwhile.
+func (c *bookings) Still(b *calendar.Booking) wire.Booked {
+	if slices.ContainsFunc(c.BookedBy(b.Job), func(o calendar.Booking) bool { return o.Key == b.Key }) {
+		return wire.Booked{OK: true}
+	}
+	return wire.Booked{Reason: notBooked}
+}
+
 // Rebook takes a booking of an earlier life of this node.
-func (c *Claims) Rebook(b *calendar.Booking) { c.Calendar.Book(*b) }
+func (c *bookings) Rebook(b *calendar.Booking) { c.Calendar.Book(*b) }
 
 // Ended returns the bookings that have ended since the last call.
-func (c *Claims) Ended() (list []calendar.Booking) {
+func (c *bookings) Ended() (list []calendar.Booking) {
 	list, c.ended = c.ended, nil
 	return list
 }
 
 // Bookings lists what is booked, by when it begins.
-func (c *Claims) Bookings(now time.Time) []jobs.Booking {
-	c.expire(now)
+func (c *bookings) Bookings(now time.Time) []jobs.Booking {
 	list := []jobs.Booking{}
 	for _, b := range c.Calendar.Bookings() {
+		if b.Over(now) {
+			continue
+		}
 		list = append(list, jobs.Booking{Job: b.Job, From: b.From, To: b.To, Workers: b.Workers, Slots: b.Room.Slots, Confirmed: b.Confirmed})
 	}
 	return list

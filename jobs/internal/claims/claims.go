@@ -16,7 +16,6 @@ import (
 
 	"zorilla/jobs"
 	"zorilla/jobs/internal/calendar"
-	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/where"
 	"zorilla/jobs/internal/wire"
 	"zorilla/vicinity"
@@ -44,14 +43,12 @@ type Claims struct {
 	// Ending are jobs that are offered nothing until their earlier workers are gone,
 	// since a grant would be refused until then.
 	Ending map[jobs.ID]bool
-	gpus   map[int]int // by number: workers that have it, of which one can be alive
-	Cores  Cores       // for ranks of MPI programs
+	Cores  Cores // for ranks of MPI programs
 	Holds  map[jobs.ID]*Hold
 	pending
 	at    time.Time // of the last input
 	Loose bool      // a hold ended that left room which the queue was not offered yet
 	taken []Outgoing
-	ended []calendar.Booking // that are still written down
 	voids voids
 }
 
@@ -82,8 +79,8 @@ func (c *Claims) blocks(h *Hold, o jobs.Order) bool {
 
 // claimed is what workers and spares have.
 type claimed struct {
-	// Has is what the node has, of which what is not known is as good as without limit.
-	calendar.Calendar
+	bookings
+	gpus   map[int]int         // by number: workers that have it, of which one can be alive
 	Jobs   map[jobs.ID]int     // workers of each job, spares among them
 	Spares map[jobs.ID]*Spares // of jobs that have some
 }
@@ -101,9 +98,10 @@ func New(self vicinity.Member, rnd *rand.Rand) *Claims {
 	c := &Claims{
 		self: self.ID, about: where.PropertiesOf(self), cannot: unable(self.Enforces), rnd: rnd,
 		Member: func(vicinity.ID) (vicinity.Member, bool) { return vicinity.Member{}, false },
-		wheres: map[string]where.Expr{}, claimed: claimed{Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}}, gpus: map[int]int{},
+		wheres: map[string]where.Expr{}, claimed: claimed{Jobs: map[jobs.ID]int{}, Spares: map[jobs.ID]*Spares{}, gpus: map[int]int{}},
 		Holds: map[jobs.ID]*Hold{}, Ending: map[jobs.ID]bool{}, voids: voids{},
 	}
+	// What is not known is as good as without limit.
 	c.Has = calendar.Supply{Slots: self.Slots, Memory: self.Memory, Disk: math.MaxInt64, GPUs: self.GPUs}
 	if self.Memory == 0 {
 		c.Has.Memory = math.MaxInt64
@@ -128,12 +126,15 @@ func (c *Claims) most(ad *wire.Advertisement) int {
 // room returns how many workers of a job fit beside what is used and held, not
 // counting the holds that it may take: its own, and those of jobs after it.
 func (c *Claims) room(ad *wire.Advertisement) int {
-	o := ad.Order()
-	n := min(c.runnable(ad).in(c.left(ad)), max(0, c.most(ad)-c.Jobs[o.ID]))
-	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[o.ID] == 0 && c.others(ad) >= most {
-		n = 0
+	return min(c.runnable(ad).in(c.left(ad)), c.allowed(ad))
+}
+
+// allowed returns how many workers more of a job the owner, and the job itself, allow here beside other jobs.
+func (c *Claims) allowed(ad *wire.Advertisement) int {
+	if most := c.Limits.MaxJobs; most > 0 && c.Jobs[ad.Job] == 0 && c.others(ad) >= most {
+		return 0
 	}
-	return n
+	return max(0, c.most(ad)-c.Jobs[ad.Job])
 }
 
 // hoped returns how many workers more than it is offered a job could have here, if all
@@ -143,7 +144,7 @@ func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
 	if len(c.Holds) == 0 || offered >= wanted {
 		return 0
 	}
-	left := c.unused(ad)
+	left := c.unused(c.at, ad)
 	for id, h := range c.Holds {
 		if h.announced && id != o.ID {
 			left = left.Beside(h.Room)
@@ -159,7 +160,7 @@ func (c *Claims) hoped(ad *wire.Advertisement, offered int) int {
 // left returns what is there for a job: all but what is claimed or, for the time of a worker, booked by others, and held
 // for jobs before it.
 func (c *Claims) left(ad *wire.Advertisement) calendar.Supply {
-	return c.unheld(c.unused(ad), ad.Order())
+	return c.unheld(c.unused(c.at, ad), ad.Order())
 }
 
 // unheld is what is left for a job of a supply beside what is held for jobs before it.
@@ -200,12 +201,12 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	}
 	a.Capacity, a.Fits = c.capacity(&ad), c.runnable(&ad).fits
 	if ad.Plan && c.idle() == "" {
-		a.Steps = c.steps(now, &ad)
+		a.Steps = c.runnable(&ad).steps(now, &c.Calendar, &ad, c.allowed(&ad), held(c.Holds, func(h *Hold) bool { return c.blocks(h, ad.Order()) }))
 	}
 	if c.offer(now, ad, &a) {
 		return a
 	}
-	a.Reason, a.Free = c.notNow(&ad), c.free(now, &ad)
+	a.Reason, a.Free = c.notNow(&ad), c.runnable(&ad).free(now, &c.Calendar, &ad)
 	if !c.enqueue(now, ad) {
 		a.Reason = wire.ReasonQueueing
 		return a
@@ -320,23 +321,6 @@ func (c *Claims) promised() (left calendar.Supply, jobs bool) {
 		}
 	}
 	return left, c.Limits.MaxJobs > 0 && n > c.Limits.MaxJobs
-}
-
-// free returns in how many milliseconds there will be slots for a worker, the smallest of a job with kinds, as
-// far as walltimes tell; 0 = not known.
-func (c *Claims) free(now time.Time, ad *wire.Advertisement) int64 {
-	slots := math.MaxInt
-	for _, w := range c.runnable(ad).needs {
-		slots = min(slots, w.Slots)
-	}
-	at := c.When(slots, func(at time.Time) bool {
-		at = timers.Later(at, now)
-		return c.Booked() == 0 || c.runnable(ad).in(c.Least(now, at, until(at, ad), ad.Job)) > 0
-	})
-	if at.IsZero() {
-		return 0
-	}
-	return max(1, at.Sub(now).Milliseconds())
 }
 
 // Signed returns when the latest advertisement of a job that this node holds

@@ -39,7 +39,7 @@ func (c *Cores) Give(taken []int) {
 }
 
 // TakeGPUs gives n GPUs of the node to a worker, by number.
-func (c *Claims) TakeGPUs(n int) []int {
+func (c *claimed) TakeGPUs(n int) []int {
 	var taken []int
 	for i := 0; i < c.Has.GPUs && len(taken) < n; i++ {
 		if c.gpus[i] == 0 {
@@ -51,7 +51,7 @@ func (c *Claims) TakeGPUs(n int) []int {
 }
 
 // GiveGPUs takes the GPUs of a worker that has ended back.
-func (c *Claims) GiveGPUs(taken []int) {
+func (c *claimed) GiveGPUs(taken []int) {
 	for _, i := range taken {
 		c.gpus[i]--
 	}

@@ -77,7 +77,7 @@ func ends(now time.Time, spec *jobs.Spec) (at time.Time) {
 }
 
 // Adopted counts a worker of an earlier life of this node, which began then.
-func (c *Claims) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time) {
+func (c *claimed) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time) {
 	c.claim(at, job, spec, rank)
 	for _, i := range gpus {
 		c.gpus[i]++

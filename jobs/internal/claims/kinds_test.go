@@ -379,7 +379,7 @@ func TestEndsOfWorkersThatDiffer(t *testing.T) {
 	n.Freed(job, 1, spec.Needs(0))
 	all := wiretest.Ad(jobtest.Node(3), "other", 1, 1)
 	all.Slots = n.Has.Slots
-	if free := n.free(jobtest.Start, &all); free != time.Hour.Milliseconds() {
+	if free := n.runnable(&all).free(jobtest.Start, &n.Calendar, &all); free != time.Hour.Milliseconds() {
 		t.Errorf("all slots are free in %d ms, when the worker that is left has ended", free)
 	}
 }

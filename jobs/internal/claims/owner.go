@@ -227,9 +227,7 @@ func (c *Claims) expire(now time.Time) {
 			c.Loose = true
 		}
 	}
-	if ended, news := c.Expire(now); news {
-		c.forget(ended)
-	}
+	c.bookings.expire(now)
 	if now.Before(c.stale) {
 		return
 	}
@@ -242,7 +240,7 @@ func (c *Claims) expire(now time.Time) {
 
 // Wake returns when Offers has something to do next; zero = never.
 func (c *Claims) Wake() time.Time {
-	if c.Loose {
+	if c.Loose || c.moved {
 		return time.Unix(0, 0)
 	}
 	at := timers.Earlier(c.stale, c.Due())

@@ -95,7 +95,10 @@ func (p *pending) wakeQueue() {
 // Offers goes through the queue in order and offers what room there is.
 func (c *Claims) Offers(now time.Time) []Outgoing {
 	c.expire(now)
-	c.Loose = false
+	if c.Loose = false; c.moved {
+		c.moved = false
+		c.wakeQueue()
+	}
 	if c.Closed != "" || c.idle() != "" {
 		return nil
 	}

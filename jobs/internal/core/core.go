@@ -43,9 +43,11 @@ type Core struct {
 	Signs   primary.Signs      // of the nodes that work for them
 	turns   primary.Turns      // to have a start promised
 	batches batches
-	Part    participant.Participant
-	Busy    int    // live jobs that nodes work for
-	answers uint64 // the number of the last answer
+	// Bookings are those of jobs of whatever origin.
+	Bookings Bookings
+	Part     participant.Participant
+	Busy     int    // live jobs that nodes work for
+	answers  uint64 // the number of the last answer
 	// soon are packets of this node to itself: to be done once it has done what it is at.
 	soon  []wire.Packet
 	again repeats
@@ -100,7 +102,7 @@ type DoConnect struct {
 // New makes the core of an idle node. Rnd is the core's own from then on.
 func New(self vicinity.Member, net Network, rnd *rand.Rand, orphan time.Duration) *Core {
 	c := &Core{Self: self, network: net, rnd: rnd, Claims: claims.New(self, rnd), Jobs: map[jobs.ID]*Job{}}
-	c.batches = newBatches(c)
+	c.batches, c.Bookings = newBatches(c), Bookings{claims: c.Claims}
 	c.Claims.Member = net.Member
 	c.Part = participant.Participant{Claims: c.Claims, Addrs: self.Addrs, Orphan: orphan, Works: map[jobs.ID]*participant.Work{}}
 	return c
@@ -144,11 +146,15 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 			}
 		}
 	}
+	c.Bookings.forget()
 	out, news = c.out, c.news || c.Part.News
+	for _, e := range c.Bookings.out {
+		out = append(out, Action{Effect: e})
+	}
 	for _, e := range c.Part.Out {
 		out = append(out, Action{Effect: e})
 	}
-	c.out, c.Part.Out, c.news, c.Part.News = nil, nil, false, false
+	c.out, c.Bookings.out, c.Part.Out, c.news, c.Part.News = nil, nil, nil, false, false
 	return out, news
 }
 
@@ -334,6 +340,7 @@ func (c *Core) Limit(l jobs.Limits) {
 // Leave begins to stop the node; see participant.Participant.Leave.
 func (c *Core) Leave(now time.Time, away time.Duration) {
 	c.Claims.Closed = wire.ReasonLeaving
+	c.Claims.EndBookings()
 	c.Part.Leave(now, away)
 }
 
@@ -347,6 +354,9 @@ func (c *Core) Released(now time.Time, from vicinity.ID, m *wire.Release) {
 	}
 	if len(m.Ranks) == 0 {
 		c.Yielded(now, from, primary.DoYield{Job: m.Job, Forget: true})
+		if m.Job.Origin() == from {
+			c.Claims.EndBookingsOf(m.Job)
+		}
 	}
 	if w := c.Part.WorkFor(from, m.Job); w != nil {
 		what := participant.WantDrop

@@ -10,5 +10,5 @@ type Action struct {
 }
 
 // Effect is something to be done outside: a primary.Effect, a participant.Effect,
-// DoPacket, DoConnect, DoRecord, DoSettle or DoFollow.
+// DoPacket, DoConnect, DoRecord, DoSettle, DoFollow, DoKeepBooking, DoForgetBooking or DoBooked.
 type Effect any

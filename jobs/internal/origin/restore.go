@@ -11,6 +11,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/output"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/journal"
@@ -31,6 +32,11 @@ func (o *Jobs) Load(adopt func() error) error {
 	l.seal()
 	for _, e := range l.saved {
 		o.restoreSaved(e)
+	}
+	for _, e := range l.booked {
+		if e.Damage != "" || !o.core.Bookings.Rebook(time.Now(), e.Key, e.Data) {
+			o.cfg.Journal.Delete(e.Key, nil)
+		}
 	}
 	o.table.archive.loaded(time.Now())
 	lost := o.table.recallYoungest()
@@ -66,11 +72,17 @@ type loading struct {
 	live  []jobs.ID           // jobs that had not ended
 	erase []erasure
 	saved []journal.Entry // of checkpoints
+	// booked are bookings at this node, of jobs of whatever origin.
+	booked []journal.Entry
 }
 
 func (l *loading) entry(e journal.Entry) error {
 	if _, ok := isSaved(e.Key); ok {
 		l.saved = append(l.saved, e)
+		return nil
+	}
+	if core.IsBooking(e.Key) {
+		l.booked = append(l.booked, e)
 		return nil
 	}
 	if l.job == nil || l.job.Primary.Rec.ID != jobs.ID(e.Key) {
