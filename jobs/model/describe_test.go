@@ -35,6 +35,8 @@ func (m Message) Describe() string {
 			return fmt.Sprintf("asks for round trips to %d nodes [#%d]", len(r.Nodes), b.number)
 		case *wire.Keep:
 			return describeKeep(r) + fmt.Sprintf(" [#%d]", b.number)
+		case *wire.Book:
+			return describeBook(r) + fmt.Sprintf(" [#%d]", b.number)
 		case wants:
 			return fmt.Sprintf("wants checkpoint %d of rank %d [#%d]", r.number, r.rank, b.number)
 		case fetch:
@@ -45,6 +47,16 @@ func (m Message) Describe() string {
 		return fmt.Sprintf("answers %s [#%d]", describeReply(&b), b.number)
 	}
 	return fmt.Sprintf("sends %T", m.body)
+}
+
+func describeBook(b *wire.Book) string {
+	switch {
+	case b.New != nil:
+		return fmt.Sprintf("books %d workers in %d ms for %d ms, lease %d ms", b.New.Workers, b.New.In, b.New.Length, b.Lease)
+	case b.Lease > 0:
+		return fmt.Sprintf("confirms a booking for %d ms", b.Lease)
+	}
+	return "ends a booking"
 }
 
 func describeKeep(k *wire.Keep) string {
