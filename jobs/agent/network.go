@@ -8,7 +8,6 @@ import (
 
 	"zorilla/flood"
 	"zorilla/internal/stall"
-	"zorilla/jobs"
 	"zorilla/jobs/internal/core"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/peer"
@@ -47,7 +46,7 @@ func (s *Service) perform(a core.Action) {
 	case primary.DoRelease:
 		s.loop.Go(func() { s.sendOnce(e.To, peer.PathRelease, e.Release) })
 	case primary.DoBook:
-		s.loop.Go(func() { s.book(a.Job, e) })
+		s.loop.Go(func() { s.bookings.order(a.Job, e) })
 	case core.DoKeepBooking:
 		s.bookings.keep(e)
 	case core.DoForgetBooking:
@@ -96,30 +95,6 @@ func (s *Service) grant(e primary.DoGrant) {
 	s.loop.Post(func() {
 		s.core.Update(time.Now(), e.Grant.Job, func(p *primary.Primary) {
 			p.GrantFailed(time.Now(), e.To, e.Grant.Ranks, wire.WhyRefused(err))
-		})
-	})
-}
-
-// book has a node make, keep on or end a booking.
-func (s *Service) book(job jobs.ID, e primary.DoBook) {
-	ctx, cancel := context.WithTimeout(s.loop.Stopped, e.Within)
-	defer cancel()
-	var got wire.Booked
-	err := s.peers.Send(ctx, e.To, peer.PathBook, e.Book, &got)
-	if err == nil {
-		err = got.Check()
-	}
-	switch {
-	case s.loop.Stopped.Err() != nil || e.Book.Lease == 0: // what is not ended so ends by itself
-		return
-	case err != nil:
-		s.log.Debug().Err(err).Str("job", string(job)).Str("node", e.To.Short()).Msg("book")
-		got = wire.Booked{Reason: "no answer from node " + e.To.Short()}
-	}
-	s.loop.Post(func() {
-		s.core.Update(time.Now(), job, func(p *primary.Primary) {
-			p.Bookings.Answered(time.Now(), e.To, e.Book.Key, got.Refused())
-			p.Tick(time.Now())
 		})
 	})
 }

@@ -137,7 +137,7 @@ func New(cfg Config) *Service {
 	s.core = core.New(cfg.Self, around{cfg.Overlay, cfg.Sign, cfg.Others.Speed}, cfg.Rand, w.OrphanLimit)
 	s.core.Claims.Limits, s.core.Claims.Disk.Keep, s.core.Claims.Cores.All = cfg.Limits, w.KeepFree, cfg.Cores
 	s.checkpoints = checkpoints{self: s.self, loop: s.loop, around: cfg.Overlay, clusters: cfg.Others.Clusters, peers: s.peers, part: &s.core.Part, log: s.log}
-	s.bookings = bookings{loop: s.loop, core: s.core, journal: cfg.Journal, log: cfg.Log, waiting: map[uint64]chan<- wire.Booked{}}
+	s.bookings = bookings{loop: s.loop, core: s.core, journal: cfg.Journal, log: cfg.Log, peers: s.peers, waiting: map[uint64]chan<- wire.Booked{}}
 	s.visits = visits{s, &keyedLimit{}, &keyedLimit{}, executor.NewRecent(cfg.Store)}
 	s.exec = executor.New(executor.Config{
 		Workers: *w, Self: cfg.Self, State: cfg.Dir, Store: cfg.Store, Fetch: cfg.Fetch, Peers: s.peers, Log: cfg.Log,

@@ -379,12 +379,6 @@ func (c *Core) Started(now time.Time, from vicinity.ID, m *wire.Start) bool {
 	return true
 }
 
-// Drain makes the node take no new workers.
-func (c *Core) Drain(now time.Time) {
-	c.Claims.Drain()
-	c.Part.GiveSparesBack(now)
-}
-
 // Adopt goes on with a worker of an earlier life of this node.
 func (c *Core) Adopt(now time.Time, r participant.ClaimRecord) {
 	c.Clock.Saw(r.Stamp, now)

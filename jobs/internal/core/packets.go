@@ -146,3 +146,9 @@ func (c *Core) connect(to vicinity.ID, rtt time.Duration, addrs []string) {
 func (c *Core) far(id vicinity.ID) time.Duration {
 	return cmp.Or(c.network.Measured(id, 0), c.network.Distance(c.Self.ID, id))
 }
+
+// Drain makes the node take no new workers.
+func (c *Core) Drain(now time.Time) {
+	c.Claims.Drain()
+	c.Part.GiveSparesBack(now)
+}
