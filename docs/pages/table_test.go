@@ -64,6 +64,10 @@ var listed = map[string]page{
 		says:  map[string]string{"zorilla check islands.toml": `north +6\.\.8 +3 of 3 `},
 		not:   map[string]string{"zorilla run islands.toml": "it wants more slots than these hosts have: examples/mpi is tried by testnet/experiments/topology"},
 	},
+	"docs/time.md": {
+		says: map[string]string{"zorilla run -n 4 -t 1m --book-after 0s hostname": "."},
+		not:  map[string]string{"zorilla owner set max-walltime=8h": "would stay: job-hours of cmd/zorilla does it"},
+	},
 	"docs/job-files.md": {
 		says: map[string]string{
 			"zorilla check job.toml":                                          `- +2\.\.8 +3 of 3 `,
