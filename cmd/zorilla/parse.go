@@ -91,10 +91,15 @@ func readTimes(c *cli.Context, spec *jobs.Spec, now time.Time) error {
 			*at = t.UTC().Truncate(time.Second) // as its journal keeps it
 		}
 	}
+	if at := spec.Search.Deadline; !at.IsZero() && now.Add(time.Duration(spec.Walltime)).After(at) {
+		return fmt.Errorf("--deadline %s: that is sooner than -t %v from now", c.String("deadline"), spec.Walltime)
+	}
 	switch s := c.String("book-after"); s {
 	case "":
 	case "never":
 		spec.Search.BookAfter = timing.BookNever
+	case "0", "0s":
+		spec.Search.BookAfter = timing.BookAtOnce
 	default:
 		wait, err := parseTime("--book-after", s)
 		if err != nil {
