@@ -289,3 +289,47 @@ func (b *booked) steps(ad wire.Advertisement, want []wire.Step) {
 		}
 	}
 }
+
+// Who waits is passed over by shorter jobs, and hears when a booking has ended: also one whose origin gave back what it
+// was offered beside that.
+func TestQueueBesideBookings(t *testing.T) {
+	b := newBooked(t)
+	b.yes(0, b.ask(1, wire.BookLease, 50*time.Minute, 4))
+	waits, brief := timed("first", 2, time.Hour), timed("brief", 4, time.Minute)
+	waits.Life = 2 * time.Hour.Milliseconds()
+	brief.Stamp = 2
+	begun := timed("begun", 4, time.Second)
+	g := wiretest.Grant(begun, b.Advertised(after(0), begun).Key, 4)
+	g.Spec.Walltime = codec.Duration(time.Second)
+	if err := b.Granted(after(0), begun.Origin(), g); err != nil {
+		t.Fatal(err)
+	}
+	for _, ad := range []wire.Advertisement{waits, brief} {
+		b.Advertised(after(0), ad)
+	}
+	b.Freed(begun.Job, 4, begun.Needs)
+	if out := b.Offers(after(0)); len(out) != 1 || out[0].Answer.Job != brief.Job || out[0].Answer.Workers != 4 {
+		t.Fatalf("it offers %+v", out)
+	}
+	b.Released(brief.Job, 0, true)
+	b.yes(0, b.ask(1, wire.TentativeLease, 50*time.Minute, 3))
+	if out := b.Offers(after(0)); len(out) != 1 || out[0].Answer.Job != waits.Job || out[0].Answer.Workers != 1 {
+		t.Fatalf("when less is booked it offers %+v", out)
+	}
+	b.Released(waits.Job, 0, false)
+	if out := b.Offers(after(time.Second)); len(out) != 0 {
+		t.Errorf("of what it gave back it is offered %+v", out)
+	}
+	if out := b.Offers(b.Wake()); len(out) != 1 || out[0].Answer.Workers != 2 || !b.at.Equal(after(wire.TentativeLease)) {
+		t.Errorf("when nothing is booked any more, after %v, it is offered %+v", b.at.Sub(jobtest.Start), out)
+	}
+}
+
+// Where the owner allows so many jobs, one that has booked counts for as long as it would run.
+func TestBookingsCountForTheOwnersLimit(t *testing.T) {
+	b := newBooked(t)
+	b.Limit(jobs.Limits{MaxJobs: 1})
+	b.offers(0, timed("heavy", 1, time.Hour), 0)
+	b.offers(0, timed("brief", 1, time.Minute), 1)
+	b.offers(0, b.gang, 3)
+}
