@@ -71,7 +71,7 @@ func (c *Calendar) Claim(job jobs.ID, needs jobs.Needs, until time.Time) {
 		return -1
 	})
 	c.ends = slices.Insert(c.ends, i, claim{job, needs, until})
-	c.shared = profile{}
+	c.changed()
 }
 
 // Free ends the claim of a worker. Of several that are alike it is the one that would have ended first, so that no more
@@ -80,7 +80,7 @@ func (c *Calendar) Free(job jobs.ID, needs jobs.Needs) {
 	c.Used = c.Used.Minus(needs, 1)
 	if i := slices.IndexFunc(c.ends, func(e claim) bool { return e.job == job && e.needs == needs }); i >= 0 {
 		c.ends = slices.Delete(c.ends, i, i+1)
-		c.shared = profile{}
+		c.changed()
 	}
 }
 
@@ -95,12 +95,23 @@ func (c *Calendar) Book(b Booking) {
 	} else {
 		list, c.count = append(list, b), c.count+1
 	}
-	c.booked[b.Job], c.shared = list, profile{}
+	c.booked[b.Job] = list
+	c.changed()
 	c.due = timers.Earlier(c.due, timers.Earlier(timers.Earlier(b.From, b.To), b.Lease))
+}
+
+// changed notes that what was worked out is wrong.
+func (c *Calendar) changed() {
+	if c.shared.at != nil {
+		c.shared = profile{}
+	}
 }
 
 // Unbook ends bookings of a job, and returns them.
 func (c *Calendar) Unbook(job jobs.ID, which func(*Booking) bool) (ended []Booking) {
+	if c.count == 0 {
+		return nil
+	}
 	var left []Booking
 	for _, b := range c.booked[job] {
 		if which(&b) {
@@ -115,7 +126,8 @@ func (c *Calendar) Unbook(job jobs.ID, which func(*Booking) bool) (ended []Booki
 	if c.booked[job] = left; len(left) == 0 {
 		delete(c.booked, job)
 	}
-	c.count, c.shared = c.count-len(ended), profile{}
+	c.count -= len(ended)
+	c.changed()
 	return ended
 }
 

@@ -193,8 +193,9 @@ func (r runnable) free(now time.Time, c *calendar.Calendar, ad *wire.Advertiseme
 
 // expire ends the bookings whose time has passed.
 func (c *bookings) expire(now time.Time) {
-	list, news := c.Expire(now)
-	c.ended, c.moved = append(c.ended, list...), c.moved || news
+	if list, news := c.Expire(now); news {
+		c.ended, c.moved = append(c.ended, list...), true
+	}
 }
 
 // unbook ends bookings of a job.
