@@ -103,7 +103,7 @@ func nearestTo(from vicinity.ID, nodes []vicinity.ID, between apartOf) []vicinit
 func (b *beside) next(now time.Time) []vicinity.Measured {
 	n := min(b.batch, len(b.list))
 	list := b.list[:n]
-	b.list, b.batch = b.list[n:], 2*b.batch
+	b.list, b.batch = b.list[n:], min(2*b.batch, maxBeside)
 	for _, m := range list {
 		b.until[m.ID] = now.Add(min(m.RTT+m.RTT/4+10*time.Millisecond, besideWait))
 	}

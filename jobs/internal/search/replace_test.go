@@ -355,3 +355,15 @@ func TestOffersOfTheNodeThatIsLeft(t *testing.T) {
 		t.Errorf("once the rank runs its offer is refused: %v", refused)
 	}
 }
+
+// However often it is asked who comes next, nobody is asked beyond those there are.
+func TestBesideNobodyIsLeft(t *testing.T) {
+	b := beside{batch: batchBeside, list: make([]vicinity.Measured, batchBeside+1), until: map[vicinity.ID]time.Time{}}
+	asked := 0
+	for range 100 {
+		asked += len(b.next(jobtest.Start))
+	}
+	if asked != batchBeside+1 {
+		t.Errorf("%d were asked", asked)
+	}
+}
