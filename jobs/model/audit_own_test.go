@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/participant"
 	"zorilla/jobs/internal/record"
 	"zorilla/jobs/internal/search"
+	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/placement"
 	"zorilla/vicinity"
 )
@@ -38,8 +40,8 @@ func nearest(s *jobs.Spec) bool {
 }
 
 // ownRoom counts the workers of a job of this node that there would be room for at this node,
-// beside all that is held for others.
-func (m *Model) ownRoom(id jobs.ID) int {
+// beside all that is held, or booked for the time in which they would run, for others.
+func (m *Model) ownRoom(now time.Time, id jobs.ID) int {
 	c, rec := m.core.Claims, &m.core.Jobs[id].Primary.Rec
 	l := &c.Limits
 	if c.Closed != "" || l.Paused || l.MaxJobs > 0 || l.MaxWorkersPerJob > 0 || c.Ending[id] || c.Disk.Full || c.Disk.Hangs || c.Starts.Broken != "" || m.cfg.Unable() != "" {
@@ -50,7 +52,11 @@ func (m *Model) ownRoom(id jobs.ID) int {
 			return 0
 		}
 	}
-	left := c.Has.Slots - c.Used.Slots
+	var until time.Time
+	if spec := &rec.Spec; spec.Walltime > 0 && spec.Array == nil {
+		until = now.Add(spec.Walltime.Std() + 2*wire.HoldLease + calendar.Overdue)
+	}
+	left := c.Least(now, now, until, id).Slots
 	for other, h := range c.Holds {
 		if other != id {
 			left -= h.Room.Slots
@@ -80,7 +86,7 @@ func (a *Audit) own(now time.Time, m *Model) {
 		}
 	}
 	for id, j := range m.core.Jobs {
-		if id.Origin() != self || j.Primary.Rec.State.Final() || !nearest(&j.Primary.Rec.Spec) || m.ownRoom(id) <= 0 {
+		if id.Origin() != self || j.Primary.Rec.State.Final() || !nearest(&j.Primary.Rec.Spec) || m.ownRoom(now, id) <= 0 {
 			delete(o.since, id)
 		} else if o.since[id].IsZero() {
 			o.since[id] = now
@@ -103,10 +109,10 @@ func (a *Audit) ownEvent(now time.Time, m *Model, id jobs.ID, ev *record.Event) 
 		}
 		since, roomy := o.since[id]
 		failed, avoided := o.failed[id]
-		if avoided && now.Before(failed.Add(search.AvoidFor)) || !roomy || now.Before(since.Add(passing)) || m.ownRoom(id) <= 0 {
+		if avoided && now.Before(failed.Add(search.AvoidFor)) || !roomy || now.Before(since.Add(passing)) || m.ownRoom(now, id) <= 0 {
 			return
 		}
-		a.Fail(id, "job %s takes slots of node %s, and its own node %s has room for %d workers since %v ago", id, ev.Node.Short(), self.Short(), m.ownRoom(id), now.Sub(since))
+		a.Fail(id, "job %s takes slots of node %s, and its own node %s has room for %d workers since %v ago", id, ev.Node.Short(), self.Short(), m.ownRoom(now, id), now.Sub(since))
 	case record.Released, record.Declined, record.Lost, record.Retried, record.Moved:
 		o.failed[id] = now
 	}

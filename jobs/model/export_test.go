@@ -47,6 +47,12 @@ func (m *Model) Undrain(now time.Time) Actions {
 	return m.Tick(now)
 }
 
+// Book has a booking made, kept on or ended, as an origin does that does not wait for the answer.
+func (m *Model) Book(now time.Time, b *wire.Book) Actions {
+	_ = m.core.Bookings.Book(now, b.Job.Origin(), 0, b) // it is the origin
+	return m.Tick(now)
+}
+
 // Cancel ends a job of this node.
 func (m *Model) Cancel(now time.Time, id jobs.ID) Actions {
 	m.core.Update(now, id, func(p *primary.Primary) { p.Cancel(now, "cancelled by a user", false) })

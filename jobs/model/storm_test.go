@@ -26,6 +26,7 @@ type storm struct {
 	notice *rand.Rand // for which notice programs have of their end, likewise
 	haste  *rand.Rand // for how long jobs wait for silent nodes, likewise
 	moving *rand.Rand // for ranks that users move, likewise
+	books  *rand.Rand // for what origins book, likewise
 	length time.Duration
 	jobs   []jobs.ID
 	kills, failures, stops, cuts, owners, fits, drains,
@@ -61,6 +62,7 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
 	s.rnd, s.apart, s.haste = s.net.Rand(), rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
 	s.moving, s.notice, s.spares = rand.New(rand.NewPCG(seed, 5)), rand.New(rand.NewPCG(seed, 6)), rand.New(rand.NewPCG(seed, 7))
+	s.books = rand.New(rand.NewPCG(seed, 8))
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
 	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })
@@ -220,6 +222,7 @@ func (s *storm) rage() {
 		}
 	})
 	s.moveSome()
+	s.bookSome()
 	s.wait(s.length)
 }
 
@@ -369,7 +372,7 @@ func (s *storm) unfinished(what string) {
 // empty reports whether nothing is left of any job.
 func (s *storm) empty() bool {
 	return s.idle() && !slices.ContainsFunc(s.Alive(), func(i int) bool {
-		return len(s.Jobs(i).Core().Claims.Queue) > 0 || s.Jobs(i).Asking()
+		return len(s.Jobs(i).Core().Claims.Queue) > 0 || s.Jobs(i).Core().Claims.Booked() > 0 || s.Jobs(i).Asking()
 	})
 }
 
@@ -381,6 +384,9 @@ func (s *storm) leftovers() {
 		}
 		for _, h := range m.Holdings() {
 			s.audit.Fail(h.Job, "node %s still has slots for job %s: %+v", name, h.Job, h)
+		}
+		for _, b := range m.Core().Claims.Calendar.Bookings() {
+			s.audit.Fail(b.Job, "node %s has a booking of job %s until %v", name, b.Job, b.Lease)
 		}
 		for id := range m.Core().Claims.Spares {
 			s.audit.Fail(id, "node %s still has spares of job %s", name, id)

@@ -81,6 +81,10 @@ func TestBookingsAreDurableBeforeTheyAreAnswered(t *testing.T) {
 			t.Errorf("%s does not know the booking", which)
 		}
 	}
+	back := newBooker(t)
+	if before := jobtest.Start.Add(-24 * time.Hour); !back.Bookings.Rebook(before, name, data) || back.Claims.Due().After(before.Add(wire.BookLease)) {
+		t.Errorf("where the clock was set back a booking is kept until %v", back.Claims.Due())
+	}
 	for what, ok := range map[string]bool{
 		"too late":     b.Bookings.Rebook(jobtest.Start.Add(wire.BookLease), name, data),
 		"another name": b.Bookings.Rebook(jobtest.Start, BookingName(wiretest.Job, 8), data),
