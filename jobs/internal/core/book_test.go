@@ -152,4 +152,8 @@ func TestWhoMayBook(t *testing.T) {
 	if b.Claims.Booked() != 0 {
 		t.Error("a booking outlives its job")
 	}
+	b.ask(jobtest.Start, wire.BookLease, true)
+	if b.Leave(jobtest.Start, time.Minute); b.Claims.Booked() != 0 {
+		t.Error("a node that leaves is booked")
+	}
 }
