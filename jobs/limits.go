@@ -284,14 +284,14 @@ type Waiting struct {
 	Memory   int64       `json:"memory,omitempty"`
 	Disk     int64       `json:"disk,omitempty"`
 	GPUs     int         `json:"gpus,omitempty"`
-	Reason   string      `json:"reason"` // why nothing is offered to it now; "" = something is
-	Since    time.Time   `json:"since"`
-	Expires  time.Time   `json:"expires"` // if its origin does not ask again
+	Reason   string      `json:"reason"`           // why nothing is offered to it now; "" = something is, or it did not ask of late
+	Since    time.Time   `json:"since,omitzero"`   // zero = it did not ask of late
+	Expires  time.Time   `json:"expires,omitzero"` // if its origin does not ask again
+	Booked   *Booking    `json:"booked,omitempty"` // room that it has been promised; nil = none
 }
 
 // Booking is room that a node has promised to a job from a time on.
 type Booking struct {
-	Job       ID        `json:"job"`
 	From      time.Time `json:"from"`
 	To        time.Time `json:"to,omitzero"` // zero = without end
 	Workers   int       `json:"workers"`

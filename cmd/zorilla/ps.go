@@ -15,6 +15,7 @@ import (
 	"zorilla/cmd/zorilla/suggest"
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 	"zorilla/node/api"
 )
 
@@ -45,7 +46,7 @@ zorilla ps --json | jq '.[].id'   # all that is known of each, which takes longe
 			&cli.StringFlag{Name: "format", Usage: "`COLUMN[,…]` to print: " + strings.Join(columnNames(), ", ")},
 			&cli.BoolFlag{Name: "no-header", Usage: "leave out the heading"},
 			&cli.BoolFlag{Name: "members", Usage: "ask every member of the network"},
-			&cli.BoolFlag{Name: "queue", Usage: "list the jobs, of all nodes, that wait for room at this one, in order"},
+			&cli.BoolFlag{Name: "queue", Usage: "list the jobs, of all nodes, that wait for room at this one, in order, and what it has promised them"},
 			jsonFlag(),
 		},
 		Action: askNode(func(c *cli.Context, client *api.Client) error { return psAction(con, c, client) }),
@@ -165,13 +166,13 @@ func printQueue(con *console, c *cli.Context, client *api.Client) error {
 	rows := [][]string{{"JOB", "ORIGIN", "PRIORITY", "WANTED", "EACH", "SINCE", "EXPIRES", "REASON"}}
 	names := jobs.DistinctOf(queue, func(w jobs.Waiting) jobs.ID { return w.Job })
 	for i, w := range queue {
-		reason := w.Reason
-		if reason == "" {
-			reason = "offered"
+		since, expires := columns.None, columns.None
+		if !w.Since.IsZero() {
+			since, expires = units.Span(now.Sub(w.Since))+" ago", "in "+units.Span(w.Expires.Sub(now))
 		}
 		rows = append(rows, []string{
 			names[i], w.Origin.Short(), strconv.Itoa(w.Priority), strconv.Itoa(w.Wanted), each(w),
-			units.Span(now.Sub(w.Since)) + " ago", "in " + units.Span(w.Expires.Sub(now)), reason,
+			since, expires, described.Waiting(&w, now.Location()),
 		})
 	}
 	return con.printTable(rows)

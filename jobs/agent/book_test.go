@@ -51,7 +51,7 @@ func TestBookingsOutliveTheirNode(t *testing.T) {
 		g.node(0).start()
 		id := g.submit(0, jobs.Spec{Args: []string{"tick", "1"}, Min: 1, Max: 1})
 		g.await(0, id, time.Minute, func(st jobs.Status) bool { return st.State == jobs.Completed })
-		keys := func() (n int) { return len(g.node(0).service.Bookings()) }
+		keys := func() int { return len(g.node(0).service.Booked()) }
 		if _, err := g.booking(0, 1, wire.BookLease); err == nil {
 			t.Error("a node books for another one's job")
 		}
@@ -70,8 +70,8 @@ func TestBookingsOutliveTheirNode(t *testing.T) {
 		hold.Store(false)
 		g.node(0).crash()
 		g.node(0).start()
-		list := g.node(0).service.Bookings()
-		if len(list) != 1 || g.node(0).bookingsOnDisk() != 1 || list[0].Slots != 1 || !list[0].Confirmed || !list[0].To.Equal(list[0].From.Add(time.Minute)) {
+		list := g.node(0).service.Booked()
+		if len(list) != 1 || g.node(0).bookingsOnDisk() != 1 || list[0].Room.Slots != 1 || !list[0].Confirmed || !list[0].To.Equal(list[0].From.Add(time.Minute)) {
 			t.Errorf("after the crash it has %+v", list)
 		}
 		if st, _, err := g.node(0).service.Status(id); err != nil || st.State != jobs.Completed {

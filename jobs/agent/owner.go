@@ -45,12 +45,6 @@ func (s *Service) Queue() (list []jobs.Waiting) {
 	return list
 }
 
-// Bookings lists what jobs have booked at this node, by when it begins.
-func (s *Service) Bookings() (list []jobs.Booking) {
-	s.loop.Call(func() { list = s.core.Claims.Bookings(time.Now()) })
-	return list
-}
-
 // watchDisk keeps an eye on the free disk space until the node leaves, and has workers
 // make room if too little is left.
 func (s *Service) watchDisk() {

@@ -11,6 +11,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/jobs/described"
 )
 
 // Limits of the lists of jobs. Whatever there is, all of it is on one of their pages.
@@ -231,11 +232,9 @@ func describeQueue(list []jobs.Waiting, now time.Time) (rows []queueRow, note st
 		w := &list[i]
 		id := label(string(w.Job), nameLimit)
 		row := queueRow{
-			Key: id, Short: label(w.Job.Short(), nameLimit), Href: "/jobs/" + id, When: since(w.Since, now), Reason: label(w.Reason, textLimit),
-			Wants: plural(w.Wanted, "worker", "workers") + " of " + needs(w),
-		}
-		if row.Reason == "" {
-			row.Reason = "offered"
+			Key: id, Short: label(w.Job.Short(), nameLimit), Href: "/jobs/" + id, When: since(w.Since, now),
+			Reason: label(described.Waiting(w, time.UTC), textLimit),
+			Wants:  plural(w.Wanted, "worker", "workers") + " of " + needs(w),
 		}
 		if w.Priority != 0 {
 			row.Priority = fmt.Sprintf("priority %d", w.Priority)

@@ -239,14 +239,20 @@ func (c *bookings) Ended() (list []calendar.Booking) {
 	return list
 }
 
-// Bookings lists what is booked, by when it begins.
-func (c *bookings) Bookings(now time.Time) []jobs.Booking {
-	list := []jobs.Booking{}
+// shown adds what is booked to the jobs that wait, and lists those behind them that have not called for workers of late.
+func (c *bookings) shown(now time.Time, list []jobs.Waiting) []jobs.Waiting {
 	for _, b := range c.Calendar.Bookings() {
 		if b.Over(now) {
 			continue
 		}
-		list = append(list, jobs.Booking{Job: b.Job, From: b.From, To: b.To, Workers: b.Workers, Slots: b.Room.Slots, Confirmed: b.Confirmed})
+		booked := &jobs.Booking{From: b.From, To: b.To, Workers: b.Workers, Slots: b.Room.Slots, Confirmed: b.Confirmed}
+		i := slices.IndexFunc(list, func(w jobs.Waiting) bool { return w.Job == b.Job })
+		if i < 0 {
+			i, list = len(list), append(list, jobs.Waiting{Job: b.Job, Origin: b.Job.Origin(), Wanted: b.Workers, Slots: b.Room.Slots / b.Workers})
+		}
+		if w := &list[i]; w.Booked == nil || b.Confirmed {
+			w.Booked = booked
+		}
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,7 +145,9 @@ func TestAlternativesOfABooking(t *testing.T) {
 	b.yes(0, b.ask(1, 0, 0, 0))
 	b.offers(0, timed("brief", 4, 89*time.Minute), 4)
 	b.no(0, b.ask(1, wire.BookLease, 0, 0), notBooked)
-	if list := b.Bookings(after(0)); len(list) != 1 || list[0].Workers != 2 || !list[0].Confirmed || !list[0].From.Equal(after(90*time.Minute)) {
+	list := b.Waiting(after(0))
+	if i := slices.IndexFunc(list, func(w jobs.Waiting) bool { return w.Booked != nil }); i < 0 || !list[i].Since.IsZero() || list[i].Slots != 1 ||
+		list[i].Booked.Workers != 2 || !list[i].Booked.Confirmed || !list[i].Booked.From.Equal(after(90*time.Minute)) {
 		t.Errorf("it lists %+v", list)
 	}
 }

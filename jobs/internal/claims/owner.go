@@ -182,7 +182,7 @@ func (c *Claims) Measured(free int64) {
 	c.Has.Disk = forWorkers
 }
 
-// Waiting lists the queue in order.
+// Waiting lists the queue in order, then what is booked for jobs that are not in it.
 func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 	c.expire(now)
 	list := []jobs.Waiting{}
@@ -201,7 +201,7 @@ func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 		}
 		list = append(list, w)
 	}
-	return list
+	return c.shown(now, list)
 }
 
 // HeldSlots returns the slots that are used or held.
