@@ -337,10 +337,12 @@ func (c *Core) Limit(l jobs.Limits) {
 	c.Claims.Loose = true
 }
 
-// Leave begins to stop the node; see participant.Participant.Leave.
+// Leave begins to stop the node; see participant.Participant.Leave. One that may be back keeps its promises.
 func (c *Core) Leave(now time.Time, away time.Duration) {
 	c.Claims.Closed = wire.ReasonLeaving
-	c.Claims.EndBookings()
+	if away == 0 {
+		c.Claims.EndBookings()
+	}
 	c.Part.Leave(now, away)
 }
 
