@@ -45,6 +45,8 @@ type Limits struct {
 	// MaxKept is how many bytes of checkpoints of other nodes' workers, and of its own, the node keeps:
 	// 0 = DefaultKept, KeepNone = none.
 	MaxKept int64 `json:"max_kept,omitempty"`
+
+	TimeLimits
 }
 
 // DefaultKept is how many bytes of checkpoints a node keeps whose owner has not said, KeepNone is what an owner says
@@ -81,7 +83,7 @@ func (l *Limits) Validate() error {
 	if l.MaxKept < KeepNone {
 		return fmt.Errorf("max-kept %d: want a size, or 0 for none", l.MaxKept)
 	}
-	if err := errors.Join(l.checkShown(), l.checkNetwork()); err != nil {
+	if err := errors.Join(l.checkShown(), l.checkNetwork(), l.checkTime()); err != nil {
 		return err
 	}
 	for name, list := range map[string][]string{"allow": l.Allow, "deny": l.Deny} {
@@ -111,7 +113,7 @@ func checkListed(e string) error {
 
 // Change makes one change, as people write it: max-jobs=2, max-workers-per-job=none,
 // paused=yes, deny=A,B, deny+=A, deny-=A, allow=none, expose+=/data:ro, mounts=own,
-// upload-limit=10M, max-kept=20G.
+// upload-limit=10M, max-kept=20G, hours=mon-fri 19:00-07:00, after-hours=end, max-walltime=8h.
 // Nothing is changed if it returns an error.
 func (l *Limits) Change(text string) error {
 	key, value, found := strings.Cut(text, "=")
@@ -146,8 +148,14 @@ func (l *Limits) Change(text string) error {
 		next.MaxKept, err = maxKept(value)
 	case key == "network":
 		next.Network, err = value, checkNet(value)
+	case key == "hours":
+		next.Hours, err = hoursOf(value)
+	case key == "after-hours":
+		next.AfterHours, err = afterHours(value)
+	case key == "max-walltime":
+		next.MaxWalltime, err = maxWalltime(value)
 	default:
-		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network, upload-limit, max-kept and paused")
+		err = errors.New("there are max-jobs, max-workers-per-job, allow, deny, expose, mounts, network, upload-limit, max-kept, hours, after-hours, max-walltime and paused")
 	}
 	if err != nil {
 		return fmt.Errorf("%.80q: %w", text, err)

@@ -5,12 +5,16 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"zorilla/internal/codec"
+	"zorilla/jobs/hours"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/vicinity"
 )
 
 func TestLimitsChange(t *testing.T) {
+	nights, _ := hours.Parse("mon-fri 19:00-07:00, sat-sun")
 	var l Limits
 	for _, step := range []struct {
 		change string
@@ -56,6 +60,17 @@ func TestLimitsChange(t *testing.T) {
 		{change: "max-kept=lots", bad: "want a size"},
 		{change: "max-kept=0", want: Limits{Mounts: "exposed", MaxKept: KeepNone}},
 		{change: "max-kept=none", want: Limits{Mounts: "exposed", MaxKept: math.MaxInt64}},
+		{change: "max-kept=10G", want: Limits{Mounts: "exposed", MaxKept: 10 << 30}},
+		{change: "hours=sometimes", bad: `"sometimes" is no day`},
+		{change: "hours=mon-fri 19:00-7:00, sat-sun", want: Limits{Mounts: "exposed", MaxKept: 10 << 30, TimeLimits: TimeLimits{Hours: nights}}},
+		{change: "after-hours=kill", bad: "want finish or end"},
+		{change: "after-hours=end", want: Limits{Mounts: "exposed", MaxKept: 10 << 30, TimeLimits: TimeLimits{Hours: nights, AfterHours: HoursEnd}}},
+		{change: "hours=none", want: Limits{Mounts: "exposed", MaxKept: 10 << 30, TimeLimits: TimeLimits{AfterHours: HoursEnd}}},
+		{change: "after-hours=finish", want: Limits{Mounts: "exposed", MaxKept: 10 << 30}},
+		{change: "max-walltime=soon", bad: "want a time"},
+		{change: "max-walltime=400d", bad: "want 1s to"},
+		{change: "max-walltime=8h", want: Limits{Mounts: "exposed", MaxKept: 10 << 30, TimeLimits: TimeLimits{MaxWalltime: codec.Duration(8 * time.Hour)}}},
+		{change: "max-walltime=none", want: Limits{Mounts: "exposed", MaxKept: 10 << 30}},
 	} {
 		before := l
 		err := l.Change(step.change)

@@ -85,15 +85,16 @@ func (s *ownerService) awaitDrained(ctx context.Context, empty chan<- struct{}) 
 }
 
 // What a node says of itself while it takes no new workers: it is to become
-// empty, its owner lets none in, or it cannot start any.
+// empty, its owner lets none in, now or at all, or it cannot start any.
 const (
 	stateDraining = "draining"
 	statePaused   = "paused"
 	stateBroken   = "broken"
+	stateHours    = api.StateHours
 )
 
-// state is how the node is, in one word; "" = as usual. why says more of one
-// that is broken.
+// state is how the node is, in a word or two; "" = as usual. why says more of one
+// that is broken, and until when one is outside of its owner's hours.
 func (s *ownerService) state() (state, why string) {
 	switch why := s.jobs.Broken(); {
 	case s.jobs.Drained().Draining:
@@ -102,6 +103,9 @@ func (s *ownerService) state() (state, why string) {
 		return stateBroken, why
 	case s.owner.get().Paused:
 		return statePaused, ""
+	}
+	if shut, until := s.jobs.Shut(); shut {
+		return stateHours, "until " + until.Format("Mon 15:04 MST")
 	}
 	return "", ""
 }

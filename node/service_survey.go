@@ -121,11 +121,12 @@ func (m *memberStats) put(id vicinity.ID, t memberStat) {
 		t.lately = nil
 	}
 	t.asked, t.links, t.busy = t.at, links, max(0, t.busy)
-	if t.state != stateDraining && t.state != statePaused && t.state != stateBroken {
-		t.state = ""
-	}
-	if t.state != stateBroken {
+	switch t.state {
+	case stateBroken, stateHours:
+	case stateDraining, statePaused:
 		t.why = ""
+	default:
+		t.state, t.why = "", ""
 	}
 	t.why = t.why[:min(len(t.why), maxWhy)]
 	m.mu.Lock()

@@ -168,12 +168,13 @@ func ownerOptions(c *cli.Context, o *nodeOptions) error {
 		return usage(c, "%v", err)
 	}
 	var check jobs.Limits
-	for _, name := range []string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose", "mounts", "network", "upload-limit", "max-kept"} {
+	words := []string{"mounts", "network", "upload-limit", "max-kept", "hours", "after-hours", "max-walltime"}
+	for _, name := range append([]string{"max-jobs", "max-workers-per-job", "allow", "deny", "expose"}, words...) {
 		if !c.IsSet(name) {
 			continue
 		}
 		values := commas(c.StringSlice(name))
-		if name == "mounts" || name == "network" || name == "upload-limit" || name == "max-kept" {
+		if slices.Contains(words, name) {
 			values = []string{c.String(name)}
 		}
 		for i, p := range values {

@@ -36,6 +36,12 @@ func ownerCommand(con *console) *cli.Command {
                           second, all together; 64K is the least
   max-kept=SIZE           keep at most SIZE of checkpoints, of workers here and of
                           other nodes: 10G by itself, 0 = none
+  hours=TIMES             take new work only then, by the clock of this machine:
+                          days, daily, and from when until when, with commas
+  after-hours=finish|end  let workers go on that run when the hours end, or end
+                          them in time, with the notice that they want: up to 5m
+  max-walltime=TIME       take no jobs with a longer -t; those without -t have
+                          so long
 none takes a limit or list away; deny+=WHO and deny-=WHO change a list. WHO is a
 node's ID (its first 5 characters or more), a node's name, or a network such as
 10.1.0.0/16. IDs are proven; names and addresses are what nodes say of
@@ -45,7 +51,8 @@ node's own jobs are not subject to allow and deny.
 zorilla owner set max-jobs=2 deny+=noisy,10.1.0.0/16
 zorilla owner set max-jobs=none allow=none
 zorilla owner set expose+=/data:ro,/scratch:rw
-zorilla owner set upload-limit=10M`,
+zorilla owner set upload-limit=10M
+zorilla owner set "hours=mon-fri 19:00-07:00, sat-sun" after-hours=end`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			changes := c.Args().Slice()
@@ -122,6 +129,7 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if c.Bool("json") {
 		l.Allow, l.Deny, l.Expose = append([]string{}, l.Allow...), append([]string{}, l.Deny...), append([]string{}, l.Expose...)
 		l.Mounts, l.Network = cmp.Or(l.Mounts, jobs.MountsOwn), cmp.Or(l.Network, jobs.NetHost)
+		l.AfterHours = cmp.Or(l.AfterHours, jobs.HoursFinish)
 		return con.printJSON(l)
 	}
 	number := func(n int) string {
@@ -148,11 +156,16 @@ func printLimits(con *console, c *cli.Context, l jobs.Limits) error {
 	if l.KeptBytes() == math.MaxInt64 {
 		kept = "none"
 	}
+	walltime := "none"
+	if l.MaxWalltime > 0 {
+		walltime = l.MaxWalltime.String()
+	}
 	return con.printTable([][]string{
 		{"paused", paused}, {"max-jobs", number(l.MaxJobs)}, {"max-workers-per-job", number(l.MaxWorkersPerJob)},
 		{"allow", list(l.Allow)}, {"deny", list(l.Deny)},
 		{"expose", list(l.Expose)}, {"mounts", cmp.Or(l.Mounts, jobs.MountsOwn)},
 		{"network", cmp.Or(l.Network, jobs.NetHost)}, {"upload-limit", upload}, {"max-kept", kept},
+		{"hours", cmp.Or(l.Hours.String(), "none")}, {"after-hours", cmp.Or(l.AfterHours, jobs.HoursFinish)}, {"max-walltime", walltime},
 	})
 }
 

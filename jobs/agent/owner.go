@@ -31,6 +31,12 @@ func (s *Service) SetLimits(l jobs.Limits) {
 	s.loop.Notify()
 }
 
+// Shut reports whether it is outside of the owner's hours, and until when.
+func (s *Service) Shut() (shut bool, until time.Time) {
+	s.loop.Call(func() { shut, until = s.core.Claims.Shut(time.Now()) })
+	return shut, until
+}
+
 // Describe says what this node is like from now on, for conditions of jobs; its ID, slots,
 // memory and GPUs stay.
 func (s *Service) Describe(self vicinity.Member) {

@@ -128,7 +128,7 @@ func (m *Model) start(now time.Time, e participant.DoRun) {
 		}
 		k.began, k.told = now, e.Claim.Start.Epoch
 		k.exit = work.Exit{Code: k.fate.Code, Cause: work.Exited}
-		run, most := k.fate.Run, time.Duration(e.Claim.Spec.Walltime)
+		run, most := k.fate.Run, e.Claim.Walltime()
 		if most > 0 && (run <= 0 || run > most) {
 			run, k.exit = most, work.Exit{Code: 143, Cause: work.Walltime}
 		}

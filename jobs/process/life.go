@@ -43,6 +43,7 @@ const defaultNodeLimit = 30 * time.Second
 // Tick at the time that Next names.
 type Life struct {
 	walltime  time.Duration // 0 = unlimited
+	lent      bool          // by the owner of the node
 	nodeLimit time.Duration
 	orphanLim time.Duration // 0 = unlimited
 	grace     time.Duration
@@ -85,7 +86,7 @@ func (n *notice) give() {
 // much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
 // spec with tasks is that of each task, and no limit here.
 func NewLife(s *Spec, grace time.Duration) *Life {
-	l := &Life{walltime: s.Walltime, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
+	l := &Life{walltime: s.Walltime, lent: s.Lent, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
 	if s.Rank.Signal > 0 {
 		l.before = s.Rank.Notice
 	}
@@ -260,7 +261,7 @@ func (l *Life) Gone() { l.phase = Over }
 func (l *Life) Tick(now time.Time) {
 	due := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if l.phase == Running && due(l.wallEnd()) {
-		l.decide(work.Walltime, OverTime(l.walltime))
+		l.decide(work.Walltime, overTime(l.walltime, l.lent))
 		l.end(now, l.grace)
 	}
 	if l.phase == Running && due(l.noticeAt()) {

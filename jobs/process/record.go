@@ -221,6 +221,13 @@ func load(root, name string, v any) error { return notesOf(root).load(name, v) }
 // OverTime says of a worker that it needed more than its walltime.
 func OverTime(limit time.Duration) string { return fmt.Sprintf("needed more than %v (-t)", limit) }
 
+func overTime(limit time.Duration, lent bool) string {
+	if lent {
+		return fmt.Sprintf("needed more than %v, which is all that the owner of its node allows without -t", limit)
+	}
+	return OverTime(limit)
+}
+
 func overMemory(limit int64) string {
 	return fmt.Sprintf("needed more than %s of memory (--mem)", units.Bytes(limit))
 }

@@ -175,8 +175,8 @@ type NodeInfo struct {
 	// Of the node itself, and of members that have told it:
 	Told  time.Time `json:"told,omitzero"`   // when; zero = what follows is not known
 	Busy  int       `json:"busy"`            // slots in use or held
-	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner) or "broken": it takes no new workers; "" = it does
-	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers
+	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner), "outside hours" (of its owner) or "broken": it takes no new workers; "" = it does
+	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers; of "outside hours": until when
 	Links []Link    `json:"links,omitempty"`
 	// Lately is how its slots were used in the last hour; nil = not known.
 	Lately *usage.Lately `json:"lately,omitempty"`
@@ -192,6 +192,20 @@ type NodeInfo struct {
 	// Distances are between the nearest clusters, and within each, as far as they are known; in
 	// listings only.
 	Distances []Distance `json:"distances,omitempty"`
+}
+
+// StateHours is the state of a node outside of its owner's hours.
+const StateHours = "outside hours"
+
+// Because is what is said of a node's state after it, given what is shown of Why.
+func (n *NodeInfo) Because(why string) string {
+	switch {
+	case why == "":
+		return ""
+	case n.State == StateHours:
+		return " " + why
+	}
+	return ": " + why
 }
 
 // Distance is the round trip between nodes of two clusters, or of one: the median of some pairs.

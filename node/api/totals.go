@@ -6,7 +6,7 @@ type Totals struct {
 	Known int // that have told
 	Slots int // of these
 	Busy  int // in use or held
-	Shut  int // not busy, and not given to workers either: paused, draining or broken
+	Shut  int // not busy, and not given to workers either: paused, outside hours, draining or broken
 
 	// Of those that have told of their memory and load, too:
 	Measured int

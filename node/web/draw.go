@@ -158,10 +158,7 @@ func busy(n api.NodeInfo) string {
 	if n.State != "" {
 		text += ", " + label(n.State, 20)
 	}
-	if n.Why != "" {
-		text += ": " + label(n.Why, textLimit)
-	}
-	return text
+	return text + n.Because(label(n.Why, textLimit))
 }
 
 // drawLines draws the links that are known, this node's own last, that is, on

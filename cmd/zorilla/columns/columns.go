@@ -12,6 +12,7 @@ import (
 
 	"zorilla/internal/units"
 	"zorilla/jobs"
+	"zorilla/node/api"
 )
 
 // None stands in a cell for what there is not, or nobody knows.
@@ -56,7 +57,7 @@ var colours = map[string]string{
 	string(jobs.Completed): "32",                                                                                                         // green
 	string(jobs.Failed):    "31", string(jobs.Timeout): "31", string(jobs.NodeFail): "31", string(jobs.WorkerLost): "31", "broken": "31", // red
 	string(jobs.Running): "36", string(jobs.WorkerRunning): "36", // cyan
-	string(jobs.Pending): "33", string(jobs.Cancelled): "33", "paused": "33", "draining": "33", // yellow
+	string(jobs.Pending): "33", string(jobs.Cancelled): "33", "paused": "33", "draining": "33", api.StateHours: "33", // yellow
 }
 
 // Paint colours a cell that is a state.

@@ -108,10 +108,11 @@ func TestBusy(t *testing.T) {
 func TestStateOfANode(t *testing.T) {
 	told := time.Unix(1, 0)
 	for want, n := range map[string]api.NodeInfo{
-		"unknown unknown":          {},
-		"ready ready":              {Told: told},
-		"paused paused":            {Told: told, State: "paused"},
-		"broken broken: disk full": {Told: told, State: "broken", Why: "disk full"},
+		"unknown unknown": {},
+		"ready ready":     {Told: told},
+		"paused paused":   {Told: told, State: "paused"},
+		"outside hours outside hours until Mon 19:00 CET": {Told: told, State: api.StateHours, Why: "until Mon 19:00 CET"},
+		"broken broken: disk full":                        {Told: told, State: "broken", Why: "disk full"},
 	} {
 		if got := State(&n) + " " + StateAndCause(&n); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -28,12 +28,10 @@ func State(n *api.NodeInfo) string {
 	return n.State
 }
 
-// StateAndCause is State, with why a node is broken and what hinders packets to it.
+// StateAndCause is State, with why a node is broken, until when it is outside of hours, and what hinders packets to it.
 func StateAndCause(n *api.NodeInfo) string {
-	text := State(n)
-	if n.Why != "" {
-		text += ": " + n.Why
-	}
+	text := State(n) + n.Because(n.Why)
+
 	if n.Way.NoUDP {
 		text += ", no UDP"
 	}

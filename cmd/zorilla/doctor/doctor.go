@@ -118,6 +118,8 @@ func work(self api.NodeInfo) Finding {
 		return Finding{Fail, "work", "it cannot start workers: " + self.Why, "mend that: it tries again by itself"}
 	case "draining":
 		return Finding{Warn, "work", slots + "; it takes no new workers, since it drains", "zorilla drain --undo"}
+	case api.StateHours:
+		return Finding{OK, "work", slots + "; it takes no new workers " + self.Why + ", outside of its owner's hours", ""}
 	case "paused":
 		return Finding{Warn, "work", slots + "; it takes no new workers, since its owner paused it", "zorilla resume"}
 	case "":

@@ -54,7 +54,7 @@ func (c *bookings) unused(now time.Time, ad *wire.Advertisement) calendar.Supply
 
 // lasts reports whether a hold was asked for, for as long as workers of a job may run.
 func (h *Hold) lasts(spec *jobs.Spec) bool {
-	end := ends(time.Time{}, spec)
+	end := ends(time.Time{}, spec, 0)
 	return h.Ad.Length == 0 || !end.IsZero() && end.Sub(time.Time{}) <= length(&h.Ad)
 }
 
@@ -64,7 +64,7 @@ func (c *bookings) keeps(now time.Time, g *wire.Grant, ranks []jobs.RankAttempt)
 	if c.Booked() == 0 {
 		return true
 	}
-	end := ends(now, &g.Spec)
+	end := ends(now, &g.Spec, 0)
 	if g.Spares > 0 { // they stay
 		end = time.Time{}
 	}

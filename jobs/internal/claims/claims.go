@@ -32,6 +32,7 @@ type Claims struct {
 	rnd    *rand.Rand
 	Closed string // why nothing is offered: the node is leaving or draining
 	Limits jobs.Limits
+	shift  shift
 	Starts Starts
 	Disk   Reserve
 	Member func(vicinity.ID) (vicinity.Member, bool) // what is known of an origin
@@ -213,7 +214,7 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	}
 	q := c.Queue[c.position(ad.Job)]
 	q.asleep = false // it asks again, and all room is news to it
-	if c.idle() == "" && !c.Ending[ad.Job] {
+	if c.idleFor(&ad) == "" && !c.Ending[ad.Job] {
 		a.Held = c.hoped(&ad, 0)
 	}
 	q.hopes = a.Held
@@ -235,7 +236,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	if h := c.Holds[ad.Job]; h != nil {
 		n = max(n, min(room, h.Workers)) // its origin may just be granting them, and ask for the rest
 	}
-	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idle() != "" {
+	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idleFor(&ad) != "" {
 		return false
 	}
 	h := c.Holds[ad.Job]

@@ -15,12 +15,15 @@ import (
 // them is free again. An error says why the grant is refused.
 func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error {
 	c.expire(now)
+	if c.shift.shut {
+		return wire.Refusal(wire.ReasonHours)
+	}
 	job, n := g.Job, len(g.Ranks)+g.Spares
 	if s := c.Spares[job]; s.holds(g) {
 		c.EndBookingsOf(job)
 		c.release(job, n)
 		for _, ra := range g.Ranks {
-			c.claim(now, job, &g.Spec, ra.Rank)
+			c.claim(now, job, &g.Spec, ra.Rank, c.Limits.MaxWalltime.Std())
 		}
 		return nil
 	}
@@ -49,7 +52,7 @@ func (c *Claims) Granted(now time.Time, origin vicinity.ID, g *wire.Grant) error
 	c.EndBookingsOf(job)
 	c.keep(g)
 	for _, ra := range g.Ranks {
-		c.claim(now, job, &g.Spec, ra.Rank)
+		c.claim(now, job, &g.Spec, ra.Rank, c.Limits.MaxWalltime.Std())
 	}
 	return nil
 }
@@ -62,23 +65,25 @@ func (h *Hold) report(a *wire.Answer) {
 	}
 }
 
-// claim counts a worker that begins now.
-func (c *claimed) claim(now time.Time, job jobs.ID, spec *jobs.Spec, rank int) {
+// claim counts a worker that begins now; without a walltime it has what the owner allows.
+func (c *claimed) claim(now time.Time, job jobs.ID, spec *jobs.Spec, rank int, allowed time.Duration) {
 	c.Jobs[job]++
-	c.Claim(job, spec.Needs(rank), ends(now, spec))
+	c.Claim(job, spec.Needs(rank), ends(now, spec, allowed))
 }
 
-// ends is when a worker ends at the latest that begins now; zero = that is not known.
-func ends(now time.Time, spec *jobs.Spec) (at time.Time) {
-	if spec.Walltime > 0 && spec.Array == nil {
-		at = now.Add(spec.Walltime.Std())
+// ends is when a worker ends at the latest that begins now, without a walltime by what the owner allows; zero = that is
+// not known.
+func ends(now time.Time, spec *jobs.Spec, allowed time.Duration) (at time.Time) {
+	if wall := cmp.Or(spec.Walltime.Std(), allowed); wall > 0 && spec.Array == nil {
+		at = now.Add(wall)
 	}
 	return at
 }
 
-// Adopted counts a worker of an earlier life of this node, which began then.
-func (c *claimed) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time) {
-	c.claim(at, job, spec, rank)
+// Adopted counts a worker of an earlier life of this node, which began then; without a walltime it has what the owner
+// allowed.
+func (c *claimed) Adopted(job jobs.ID, spec *jobs.Spec, rank int, gpus []int, at time.Time, allowed time.Duration) {
+	c.claim(at, job, spec, rank, allowed)
 	for _, i := range gpus {
 		c.gpus[i]++
 	}

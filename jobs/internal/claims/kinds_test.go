@@ -374,8 +374,8 @@ func TestEndsOfWorkersThatDiffer(t *testing.T) {
 	spec.Walltime = codec.Duration(time.Hour)
 	n := New(member(), jobtest.Rand())
 	job := jobs.ID("ccccc").At(jobtest.Node(2))
-	n.claim(jobtest.Start, job, &spec, 1)
-	n.claim(jobtest.Start.Add(10*time.Minute), job, &spec, 0)
+	n.claim(jobtest.Start, job, &spec, 1, 0)
+	n.claim(jobtest.Start.Add(10*time.Minute), job, &spec, 0, 0)
 	n.Freed(job, 1, spec.Needs(0))
 	all := wiretest.Ad(jobtest.Node(3), "other", 1, 1)
 	all.Slots = n.Has.Slots

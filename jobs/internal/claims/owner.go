@@ -57,8 +57,8 @@ func forbidden(l *jobs.Limits, self vicinity.ID, ad *wire.Advertisement) string 
 	default:
 		return wire.ReasonNetwork
 	}
-	if len(ad.Mounts) == 0 {
-		return ""
+	if why := tooLong(l, ad); why != "" || len(ad.Mounts) == 0 {
+		return why
 	}
 	if _, missing := l.Grant(ad.Origin() == self, ad.Mounts); missing != "" {
 		return fmt.Sprintf("%s %.*s", wire.ReasonMount, maxNamed, missing)
@@ -74,8 +74,8 @@ func (c *Claims) notNow(ad *wire.Advertisement) string {
 	o := ad.Order()
 	most := c.Limits.MaxJobs
 	switch {
-	case c.idle() != "":
-		return c.idle()
+	case c.idleFor(ad) != "":
+		return c.idleFor(ad)
 	case ad.Single && c.Jobs[o.ID] > 0:
 		return wire.ReasonSingle
 	case c.runnable(ad).in(c.Has) == 0:
@@ -141,7 +141,7 @@ func (c *Claims) Describe(self vicinity.Member) {
 // back where it is less; what works goes on. The caller offers what is free to
 // the queue.
 func (c *Claims) Limit(l jobs.Limits) {
-	c.Limits = l
+	c.Limits, c.shift = l, shift{shut: c.shift.shut} // what the hours are now is looked up by who knows the time
 	c.drop(func(q *Queued) string {
 		if !c.admitted(q.Ad.Origin(), q.Ad.Addrs) {
 			return wire.ReasonDenied
@@ -194,7 +194,7 @@ func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 		}
 		switch {
 		case c.Holds[ad.Job] != nil:
-		case c.idle() == "" && c.room(ad) > 0:
+		case c.idleFor(ad) == "" && c.room(ad) > 0:
 			w.Reason = "its origin did not want what was offered"
 		default:
 			w.Reason = c.notNow(ad)
@@ -220,6 +220,7 @@ func (c *Claims) Busy() int { return min(c.HeldSlots(), c.Has.Slots) }
 func (c *Claims) expire(now time.Time) {
 	c.at = now
 	c.voids.expire(now)
+	c.turn(now)
 	for id, h := range c.Holds {
 		if !now.Before(h.Expires) {
 			c.voids.end(now, map[jobs.ID]*Hold{id: h}, id, wire.ReasonLate) // it may still come
@@ -243,7 +244,7 @@ func (c *Claims) Wake() time.Time {
 	if c.Loose || c.moved {
 		return time.Unix(0, 0)
 	}
-	at := timers.Earlier(c.stale, c.Due())
+	at := timers.Earlier(timers.Earlier(c.stale, c.Due()), c.lookAt())
 	for _, h := range c.Holds {
 		at = timers.Earlier(at, h.Expires)
 		if !h.recalled.IsZero() && c.at.Before(h.recalled.Add(RecallTime)) {

@@ -271,14 +271,14 @@ func TestRequirementsAreCounted(t *testing.T) {
 func TestAdoptedWorkerKeepsItsGPU(t *testing.T) {
 	c := bigNode()
 	old := wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1)
-	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start)
+	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start, 0)
 	ad := wiretest.Ad(jobtest.Node(2), "bbbbb", 2, 2)
 	ad.GPUs = 1
 	if a := c.Advertised(jobtest.Start, ad); a.Workers != 1 {
 		t.Fatalf("got %+v, want an offer of the GPU that is left", a)
 	}
 	// One that has ended may have had the same, and gives it back.
-	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start)
+	c.Adopted(old.Job, &jobs.Spec{Slots: 1, GPUs: 1}, 0, []int{0}, jobtest.Start, 0)
 	c.GiveGPUs([]int{0})
 	c.Freed(old.Job, 1, jobs.Needs{Slots: 1, GPUs: 1})
 	if got := c.TakeGPUs(1); len(got) != 1 || got[0] != 1 {

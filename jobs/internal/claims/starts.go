@@ -74,6 +74,8 @@ func (c *Claims) idle() string {
 	switch {
 	case c.Limits.Paused:
 		return wire.ReasonPaused
+	case c.shift.shut:
+		return wire.ReasonHours
 	case c.Disk.Hangs:
 		return wire.ReasonHangs
 	case c.Disk.Full:

@@ -160,7 +160,7 @@ func (c *Core) Advance(now time.Time) (out []Action, news bool) {
 
 // Wake returns when Advance is to be called next; zero = only after an input.
 func (c *Core) Wake() time.Time {
-	at := timers.Earlier(c.Claims.Wake(), timers.Earlier(c.Live.Next(), c.Part.Timers.Next()))
+	at := timers.Earlier(c.Claims.Wake(), timers.Earlier(c.Live.Next(), c.Part.Wake()))
 	at = timers.Earlier(timers.Earlier(at, c.again.next()), c.batches.due.Next())
 	if s := &c.Claims.Starts; !s.Trying && c.Part.Leaving == 0 {
 		at = timers.Earlier(at, s.Next)

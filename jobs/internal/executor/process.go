@@ -75,7 +75,7 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 	c, spec := &b.Claim, b.Claim.Spec.Of(b.Claim.Rank)
 	p, err := x.cfg.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && b.rank == 0, WorkerAPI: x.sockets.has(spec),
-		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: spec.Walltime.Std(),
+		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: c.Walltime(), Lent: c.Allowed > 0,
 	})
 	if err != nil {
 		return p, err
@@ -110,7 +110,9 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 			return p, err
 		}
 	}
-	p.Rank.Signal, p.Rank.Notice = spec.Notice()
+	if p.Rank.Signal, p.Rank.Notice = spec.Notice(); p.Lent { // of which the job knew nothing
+		p.Rank.Notice = min(p.Rank.Notice, p.Walltime/2)
+	}
 	if spec.MPI {
 		p.Rank.Grace, p.Rank.Cores = participant.GangGrace, c.Cores
 		p.NodeLimit = heartbeat.Silence // without its node the gang is lost

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,9 @@ type ClaimRecord struct {
 	At    time.Time   `json:"at"`              // of Start
 	// Lost says why it did not begin here, and will not.
 	Lost string `json:"lost,omitempty"`
+	// Allowed is how long the owner of this node lets the worker, or each of its tasks, run, as its job has no
+	// walltime; 0 = it has, or there is no limit.
+	Allowed codec.Duration `json:"allowed,omitempty"`
 	// Last is the largest number of the rank's checkpoints before, Resume the one that it begins with.
 	Last   int              `json:"last,omitempty"`
 	Resume *jobs.Checkpoint `json:"resume,omitempty"`
@@ -51,6 +55,8 @@ func (c *ClaimRecord) check() error {
 		return fmt.Errorf("claim: processors: %w", codec.ErrMalformed)
 	case c.Share < 0, c.Share > 0 && !c.Spec.ShareWork, c.Share == 0 && c.Spec.ShareWork && c.Lost == "":
 		return fmt.Errorf("claim: shared directory: %w", codec.ErrMalformed)
+	case c.Allowed < 0, c.Allowed.Std() > jobs.MaxTime:
+		return fmt.Errorf("claim: walltime: %w", codec.ErrMalformed)
 	case c.Last < 0, c.Resume != nil && c.Resume.Check() != nil:
 		return fmt.Errorf("claim: checkpoint: %w", codec.ErrMalformed)
 	case !c.Job.Valid(), c.Rank >= c.Spec.Workers():
@@ -66,6 +72,9 @@ func (c *ClaimRecord) check() error {
 	}
 	return c.Spec.Validate()
 }
+
+// Walltime is how long the worker, or each of its tasks, may run; 0 = without limit.
+func (c *ClaimRecord) Walltime() time.Duration { return cmp.Or(c.Spec.Walltime, c.Allowed).Std() }
 
 // LoadClaim reads the claim of a worker's directory.
 func LoadClaim(root string) (ClaimRecord, error) {

@@ -79,7 +79,9 @@ func (p *Participant) Laid(now time.Time, id WorkerID, err error, since time.Tim
 // an epoch.
 func (p *Participant) Begun(now time.Time, id WorkerID, epoch int64) {
 	w, k := p.of(id)
-	k.State, k.Phase = jobs.WorkerRunning, PhaseRunning
+	if k.State, k.Phase = jobs.WorkerRunning, PhaseRunning; k.begun.IsZero() {
+		k.begun = now
+	}
 	if w.Spec.Array == nil {
 		k.epoch = epoch
 	}
@@ -97,7 +99,7 @@ func (p *Participant) NotBegun(now time.Time, id WorkerID, why string, since tim
 // will say again that it may.
 func (p *Participant) NeverBegun(now time.Time, id WorkerID) {
 	w, k := p.of(id)
-	k.State, k.start, k.adopted = jobs.WorkerPreparing, nil, false
+	k.State, k.start, k.adopted, k.begun = jobs.WorkerPreparing, nil, false, time.Time{}
 	k.prepare(now)
 	w.tell(now)
 }
@@ -150,7 +152,7 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit work.Exit, noted b
 	case exit.Cause == work.Full: // they were removed
 		p.Gathered(now, id, nil, []string{w.Spec.Who(k.Rank) + ": its output files were removed, since the disk of its node was nearly full"}, nil)
 	default:
-		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs, patience(now, w, &exit)})
+		p.Do(DoGather{id, w.Spec.Who(k.Rank), globs, k.patience(now, &exit)})
 		if len(globs) > 0 { // else it takes no time
 			w.tell(now)
 		}
@@ -161,8 +163,8 @@ func (p *Participant) Exited(now time.Time, id WorkerID, exit work.Exit, noted b
 const overtime = time.Minute
 
 // patience is until when the files of a worker wait for room on the disk; zero = without limit.
-func patience(now time.Time, w *Work, exit *work.Exit) (until time.Time) {
-	limit := w.Spec.Walltime.Std()
+func (k *Worker) patience(now time.Time, exit *work.Exit) (until time.Time) {
+	limit := cmp.Or(k.work.Spec.Walltime, k.allowed).Std()
 	if limit <= 0 {
 		return until
 	}

@@ -36,7 +36,8 @@ type Participant struct {
 	Works   map[jobs.ID]*Work
 	Timers  timers.Queue[*Work]
 	Out     []Effect
-	News    bool // watchers are to be told
+	closing
+	News bool // watchers are to be told
 }
 
 // WorkerID names a worker among those of all jobs.
@@ -95,6 +96,7 @@ func (p *Participant) Granted(now time.Time, from vicinity.ID, g *wire.Grant) er
 		}
 		k.share = w.share()
 		k.granted(g.Resume, ra.Rank)
+		k.allow()
 		w.add(k)
 		k.prepare(now)
 	}
@@ -175,14 +177,14 @@ func (p *Participant) Adopt(now time.Time, c ClaimRecord) {
 		return
 	}
 	k.gpus, k.cores, k.share = c.GPUs, c.Cores, c.Share
-	k.last, k.resume = c.Last, c.Resume
+	k.last, k.resume, k.allowed = c.Last, c.Resume, c.Allowed
 	p.Claims.Cores.Keep(c.Cores)
-	p.Claims.Adopted(c.Job, &c.Spec, c.Rank, c.GPUs, timers.Earlier(c.At, now))
+	p.Claims.Adopted(c.Job, &c.Spec, c.Rank, c.GPUs, timers.Earlier(c.At, now), c.Allowed.Std())
 	if c.Start == nil {
 		k.prepare(now)
 		return
 	}
-	k.State, k.adopted, k.start = jobs.WorkerRunning, true, c.Start
+	k.State, k.adopted, k.start, k.begun = jobs.WorkerRunning, true, c.Start, timers.Earlier(c.At, now)
 	k.begin()
 	p.Do(DoAdopt{k.id(), c})
 }

@@ -10,6 +10,7 @@ import (
 
 // Tick reports what is due.
 func (p *Participant) Tick(now time.Time) {
+	p.keepHours(now)
 	for w, ok := p.Timers.Due(now); ok; w, ok = p.Timers.Due(now) {
 		if w.empty() {
 			w.forget()

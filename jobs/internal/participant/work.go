@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
@@ -57,10 +58,11 @@ const (
 type Worker struct {
 	work *Work
 	jobs.RankAttempt
-	needs jobs.Needs
-	gpus  []int // numbers of those that are its own
-	cores []int // the same of processors; nil = it has none of its own
-	share int   // which directory it shares with others, see Work.share; 0 = it has its own
+	needs   jobs.Needs
+	gpus    []int          // numbers of those that are its own
+	cores   []int          // the same of processors; nil = it has none of its own
+	allowed codec.Duration // walltime by the owner, as the job has none; 0 = it has, or there is no limit
+	share   int            // which directory it shares with others, see Work.share; 0 = it has its own
 
 	// What reports tell.
 	State    jobs.WorkerState
@@ -73,8 +75,10 @@ type Worker struct {
 
 	// What is wanted.
 	wants Wish
-	start *wire.Start // it may run
-	why   string      // this node does not want it any more
+	start *wire.Start   // it may run
+	why   string        // this node does not want it any more
+	begun time.Time     // its process; zero = it has not
+	most  time.Duration // notice that there is time for then; 0 = MaxNotice, less than 0 = none
 
 	// What is done for it.
 	Phase     Phase
@@ -144,7 +148,7 @@ func (k *Worker) notice() time.Duration {
 	case k.wanted(WantDrop|WantNow) || k.work.Spec.Array != nil:
 		return 0
 	case k.wanted(WantEvict):
-		return min(notice, MaxNotice)
+		return max(0, min(notice, cmp.Or(k.most, MaxNotice)))
 	}
 	return notice
 }
@@ -236,7 +240,7 @@ func (k *Worker) storing() bool { return k.State == jobs.WorkerRunning && k.Phas
 func (w *Work) claim(now time.Time, k *Worker, start *wire.Start) ClaimRecord {
 	c := ClaimRecord{Version: claimVersion, Job: w.Job, Addrs: w.addrs, RankAttempt: k.RankAttempt,
 		Spec: w.Spec, GPUs: k.gpus, Cores: k.cores, Share: k.share, Stamp: w.stamp, Since: w.since, Start: start, At: now,
-		Last: k.last, Resume: k.resume}
+		Allowed: k.allowed, Last: k.last, Resume: k.resume}
 	if k.Declined {
 		c.Lost, c.GPUs, c.Cores, c.Share = k.reason, nil, nil, 0
 	}

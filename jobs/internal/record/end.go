@@ -172,7 +172,7 @@ func (r *Record) Verdict() Verdict {
 	if r.Tasks != nil {
 		return r.Tasks.verdict()
 	}
-	v := Verdict{State: jobs.Completed}
+	v, over := Verdict{State: jobs.Completed}, ""
 	for i := range r.Ranks {
 		k := &r.Ranks[i]
 		if !BadExit(k.Exit) || k.GivenBack || r.forgiven(i) && !k.overflowed() {
@@ -181,15 +181,17 @@ func (r *Record) Verdict() Verdict {
 		if v.State == jobs.Completed {
 			v.State = jobs.Failed
 		}
-		if k.Exit.Cause == work.Walltime {
-			v.State = jobs.Timeout
+		if k.Exit.Cause == work.Walltime && v.State != jobs.Timeout {
+			v.State, over = jobs.Timeout, r.ExitReason(i, k)
 		}
 		if k.Exit.Code > v.Code {
 			v.Code, v.Reason = k.Exit.Code, r.ExitReason(i, k)
 		}
 	}
 	if v.State == jobs.Timeout {
-		v.Code, v.Reason = jobs.CodeTimeout, fmt.Sprintf("needed more than %v (-t)", r.Spec.Walltime)
+		if v.Code, v.Reason = jobs.CodeTimeout, over; r.Spec.Walltime > 0 { // else its node's owner has set it
+			v.Reason = fmt.Sprintf("needed more than %v (-t)", r.Spec.Walltime)
+		}
 	}
 	return v
 }

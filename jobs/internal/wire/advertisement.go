@@ -41,6 +41,8 @@ type Advertisement struct {
 	Near bool `json:"n,omitempty"`
 	// Length is how long, in milliseconds, a worker runs at most; 0 = not known.
 	Length int64 `json:"e,omitempty"`
+	// Each is how long a task of an array runs at most; 0 = not known, or it is none.
+	Each int64 `json:"f,omitempty"`
 	// Plan asks nodes from when on they could run how many workers: Answer.Steps.
 	Plan bool `json:"q,omitempty"`
 	// Life is how long, in milliseconds, a node may keep it in its queue.
@@ -113,8 +115,8 @@ func (ad *Advertisement) AskFor(spec *jobs.Spec) {
 	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
 	ad.Kinds, _ = spec.Kinds()
 	ad.Single = spec.Single()
-	if spec.Array == nil { // which limits each task
-		ad.Length = time.Duration(spec.Walltime).Milliseconds()
+	if ad.Length = spec.Walltime.Std().Milliseconds(); spec.Array != nil { // which limits each task
+		ad.Each, ad.Length = ad.Length, 0
 	}
 	ad.Ask(spec.Net)
 }
@@ -188,7 +190,7 @@ func (ad *Advertisement) check() error {
 	case !ad.Job.Valid(), ad.Wanted < 1 || ad.Wanted > jobs.MaxRanks, ad.Others < 0 || ad.Others >= ad.Wanted,
 		!ad.Needs.Valid(), len(ad.Where) > where.MaxLength || !sanitize.Printable(ad.Where),
 		!jobs.HasNet(ad.Net) || ad.Net == jobs.NetJob, ad.Among && ad.Net != "", ad.Round < 1, ad.Priority < -100 || ad.Priority > 100,
-		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs, badLength(ad.Length):
+		ad.Life < 1 || ad.Life > MaxLife.Milliseconds(), len(ad.Addrs) > MaxAddrs, badLength(ad.Length), badLength(ad.Each):
 		return fmt.Errorf("advertisement: %w", codec.ErrMalformed)
 	}
 	if list, err := mounts.ParseAll(ad.Mounts); err != nil || len(list) > jobs.MaxMounts || !slices.Equal(list.Strings(), ad.Mounts) ||
