@@ -30,6 +30,7 @@ type Audit struct {
 	disk *disk               // of the node whose journal is being read
 	ownSlots
 	checkpointing
+	taken map[participant.WorkerID]bool        // that nodes have ever had
 	apart func(a, b vicinity.ID) time.Duration // the true round trip between two nodes; nil = links are not looked at
 	stale int                                  // events of the job before a report of superseded workers; -1 = it is none
 }
@@ -76,7 +77,7 @@ func (c *chapter) serves() bool {
 }
 
 func NewAudit() *Audit {
-	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots(), checkpointing: newCheckpointing()}
+	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots(), checkpointing: newCheckpointing(), taken: map[participant.WorkerID]bool{}}
 }
 
 // Accepted reports whether a journal has a job.
@@ -93,6 +94,7 @@ func (a *Audit) Look(now time.Time, m *Model) {
 	a.follow(m.cfg.Self.ID, &m.disk)
 	a.followSaved(m.cfg.Self.ID, &m.disk)
 	a.slots(now, m)
+	a.hours(now, m)
 	a.own(now, m)
 	for _, k := range m.disk.workers {
 		a.process(m.cfg.Self.ID, k)

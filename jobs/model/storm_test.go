@@ -223,6 +223,7 @@ func (s *storm) rage() {
 	})
 	s.moveSome()
 	s.bookSome()
+	s.lend()
 	s.wait(s.length)
 }
 

@@ -151,7 +151,7 @@ func (w *world) resize(node int, id jobs.ID, q jobs.Resize) {
 }
 
 func (w *world) limit(node int, l jobs.Limits) {
-	w.note(w.net.ID(node), "", "limits: paused %v, %d jobs, %d workers per job", l.Paused, l.MaxJobs, l.MaxWorkersPerJob)
+	w.note(w.net.ID(node), "", "limits: paused %v, %d jobs, %d workers per job, %v", l.Paused, l.MaxJobs, l.MaxWorkersPerJob, l.TimeLimits)
 	w.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Limit(now, l) })
 }
 
