@@ -31,9 +31,8 @@ that fast at least, something else was sent too); LINK marks the neighbours
 that it floods to; BUSY, of the nearest 64, how many of the slots are in use,
 and how old that is if a node does not answer now; CLUSTER which nodes are near
 to each other, as found from round trips; STATE which nodes are draining or
-paused by their owners, outside the hours of these ("until Mon 19:00 CET"),
-cannot start workers ("broken", with the cause), or are reached by TCP alone
-("no UDP") or with small packets only, if any are.
+paused by their owners, outside hours, cannot start workers ("broken", with the
+cause), or are reached by TCP alone ("no UDP") or with small packets only, if any.
 
 zorilla nodes --wide              with GPUs, clock, power, network, labels,
                                   platform and addresses

@@ -86,7 +86,8 @@ func (n *notice) give() {
 // much time between SIGTERM and SIGKILL when a limit ends it. The walltime of a
 // spec with tasks is that of each task, and no limit here.
 func NewLife(s *Spec, grace time.Duration) *Life {
-	l := &Life{walltime: s.Walltime, lent: s.Lent, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace, memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
+	l := &Life{walltime: s.Walltime, lent: s.Rank.Lent, nodeLimit: s.NodeLimit, orphanLim: s.OrphanLimit, grace: grace,
+		memory: s.Memory, disk: s.Disk, output: s.MaxOutput}
 	if s.Rank.Signal > 0 {
 		l.before = s.Rank.Notice
 	}

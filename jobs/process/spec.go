@@ -52,7 +52,6 @@ type Spec struct {
 	KeepFree  int64         `json:"keep_free,omitempty"`  // bytes that are left free on the disk of Root: output waits then; 0 = none
 	Shares    int           `json:"shares"`               // parts of the processors that it gets beside other workers, if they can be told out; 0 = 1
 	Walltime  time.Duration `json:"walltime"`             // 0 = unlimited
-	Lent      bool          `json:"lent,omitempty"`       // the walltime is what the owner of the node allows
 	NodeLimit time.Duration `json:"node_limit"`           // ends the worker so long after its node is gone; 0 = 30 s
 	// OrphanLimit ends the worker so long after Worker.Heard was called last,
 	// or after its start; 0 = never.
@@ -121,7 +120,9 @@ type Rank struct {
 	// Grace is the time between SIGTERM and SIGKILL when a limit ends the worker, or its
 	// machine; 0 = that of the node.
 	Grace time.Duration `json:"grace,omitempty"`
-	Cores []int         `json:"cores,omitempty"` // the processors that it runs on; nil = any
+	// Lent: the walltime is what the owner of the node allows.
+	Lent  bool  `json:"lent,omitempty"`
+	Cores []int `json:"cores,omitempty"` // the processors that it runs on; nil = any
 }
 
 // PMIFD is the descriptor over which a worker with Spec.PMI speaks PMI-1.

@@ -295,7 +295,7 @@ func (t *tasks) do(place int) error {
 // ended politely: then the supervisor's loop does in time.
 func (t *tasks) await(serial int) (code int, err error) {
 	if limit := t.s.spec.Walltime; limit > 0 {
-		why := overTime(limit, t.s.spec.Lent)
+		why := overTime(limit, t.s.spec.Rank.Lent)
 		soft := time.AfterFunc(limit, func() { t.end(serial, codeTimeout, why, unix.SIGTERM) })
 		hard := time.AfterFunc(limit+t.s.spec.terms.Grace, func() { t.end(serial, codeTimeout, why, unix.SIGKILL) })
 		defer soft.Stop()

@@ -173,11 +173,13 @@ type NodeInfo struct {
 	Cluster   string         `json:"cluster,omitempty"`   // nodes that are near to each other, found from round trips
 
 	// Of the node itself, and of members that have told it:
-	Told  time.Time `json:"told,omitzero"`   // when; zero = what follows is not known
-	Busy  int       `json:"busy"`            // slots in use or held
-	State string    `json:"state,omitempty"` // "draining", "paused" (by its owner), "outside hours" (of its owner) or "broken": it takes no new workers; "" = it does
-	Why   string    `json:"why,omitempty"`   // of "broken": what keeps it from starting workers; of "outside hours": until when
-	Links []Link    `json:"links,omitempty"`
+	Told time.Time `json:"told,omitzero"` // when; zero = what follows is not known
+	Busy int       `json:"busy"`          // slots in use or held
+	// State: it takes no new workers, since it is "draining", "paused" (by its owner), "outside hours" (of its owner) or
+	// "broken"; "" = it does.
+	State string `json:"state,omitempty"`
+	Why   string `json:"why,omitempty"` // of "broken": what keeps it from starting workers; of "outside hours": until when
+	Links []Link `json:"links,omitempty"`
 	// Lately is how its slots were used in the last hour; nil = not known.
 	Lately *usage.Lately `json:"lately,omitempty"`
 

@@ -214,7 +214,7 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 	}
 	q := c.Queue[c.position(ad.Job)]
 	q.asleep = false // it asks again, and all room is news to it
-	if c.idleFor(&ad) == "" && !c.Ending[ad.Job] {
+	if c.idle(&ad) == "" && !c.Ending[ad.Job] {
 		a.Held = c.hoped(&ad, 0)
 	}
 	q.hopes = a.Held
@@ -236,7 +236,7 @@ func (c *Claims) offer(now time.Time, ad wire.Advertisement, a *wire.Answer) boo
 	if h := c.Holds[ad.Job]; h != nil {
 		n = max(n, min(room, h.Workers)) // its origin may just be granting them, and ask for the rest
 	}
-	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idleFor(&ad) != "" {
+	if n == 0 || len(c.Holds) >= maxHolds || c.Ending[ad.Job] || c.idle(&ad) != "" {
 		return false
 	}
 	h := c.Holds[ad.Job]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"zorilla/jobs"
+	"zorilla/jobs/hours"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 )
@@ -27,55 +28,43 @@ const (
 )
 
 // turn looks whether the owner's hours have begun or ended.
-func (c *Claims) turn(now time.Time) {
-	week, was := c.Limits.Hours, c.shift.shut
-	if now.Before(c.shift.look) || week.IsZero() && !was {
-		return
+func (s *shift) turn(now time.Time, week hours.Week) (begun, ended bool) {
+	was := s.shut
+	if now.Before(s.look) || week.IsZero() && !was {
+		return false, false
 	}
-	c.shift = shift{shut: !week.Open(now), look: now.Add(lookAgain)}
+	*s = shift{shut: !week.Open(now), look: now.Add(lookAgain)}
 	if next := week.Next(now); !next.IsZero() {
-		c.shift.ends = now.Add(next.Sub(now))
-		c.shift.look = timers.Earlier(c.shift.look, c.shift.ends)
+		s.ends = now.Add(next.Sub(now))
+		s.look = timers.Earlier(s.look, s.ends)
 	}
-	switch {
-	case c.shift.shut && !was:
-		c.voids.endAll(now, c.Holds, wire.ReasonHours)
-	case was && !c.shift.shut:
-		c.wakeQueue()
-		c.Loose = true
-	}
+	return was && !s.shut, s.shut && !was
 }
 
 // lookAt is when turn has something to do; zero = never.
-func (c *Claims) lookAt() time.Time {
-	if c.Limits.Hours.IsZero() && !c.shift.shut {
+func (s *shift) lookAt(week hours.Week) time.Time {
+	switch {
+	case week.IsZero() && !s.shut:
 		return time.Time{}
-	}
-	if c.shift.look.IsZero() {
+	case s.look.IsZero():
 		return time.Unix(0, 0)
 	}
-	return c.shift.look
+	return s.look
+}
+
+// tooShort reports whether the machine is to be free before workers of a job may have ended.
+func (s *shift) tooShort(now time.Time, l *jobs.Limits, ad *wire.Advertisement) bool {
+	need := lastOffers
+	if ad.Length > 0 {
+		need = time.Duration(ad.Length) * time.Millisecond
+	}
+	return l.AfterHours == jobs.HoursEnd && !s.ends.IsZero() && now.Add(need).After(s.ends)
 }
 
 // Shut reports whether it is outside of the owner's hours, and when that changes; zero = never.
 func (c *Claims) Shut(now time.Time) (shut bool, until time.Time) {
 	c.expire(now)
 	return c.shift.shut, c.shift.ends
-}
-
-// idleFor says why nothing is offered to a job now, whatever room there is, or "".
-func (c *Claims) idleFor(ad *wire.Advertisement) string {
-	if why := c.idle(); why != "" || c.Limits.AfterHours != jobs.HoursEnd || c.shift.ends.IsZero() {
-		return why
-	}
-	need := lastOffers
-	if ad.Length > 0 {
-		need = time.Duration(ad.Length) * time.Millisecond
-	}
-	if c.at.Add(need).After(c.shift.ends) {
-		return wire.ReasonHoursSoon
-	}
-	return ""
 }
 
 // tooLong says that the owner does not let workers, or tasks, run as long as a job wants, or "".

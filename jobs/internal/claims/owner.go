@@ -74,8 +74,8 @@ func (c *Claims) notNow(ad *wire.Advertisement) string {
 	o := ad.Order()
 	most := c.Limits.MaxJobs
 	switch {
-	case c.idleFor(ad) != "":
-		return c.idleFor(ad)
+	case c.idle(ad) != "":
+		return c.idle(ad)
 	case ad.Single && c.Jobs[o.ID] > 0:
 		return wire.ReasonSingle
 	case c.runnable(ad).in(c.Has) == 0:
@@ -194,7 +194,7 @@ func (c *Claims) Waiting(now time.Time) []jobs.Waiting {
 		}
 		switch {
 		case c.Holds[ad.Job] != nil:
-		case c.idleFor(ad) == "" && c.room(ad) > 0:
+		case c.idle(ad) == "" && c.room(ad) > 0:
 			w.Reason = "its origin did not want what was offered"
 		default:
 			w.Reason = c.notNow(ad)
@@ -220,7 +220,12 @@ func (c *Claims) Busy() int { return min(c.HeldSlots(), c.Has.Slots) }
 func (c *Claims) expire(now time.Time) {
 	c.at = now
 	c.voids.expire(now)
-	c.turn(now)
+	if begun, ended := c.shift.turn(now, c.Limits.Hours); ended {
+		c.voids.endAll(now, c.Holds, wire.ReasonHours)
+	} else if begun {
+		c.wakeQueue()
+		c.Loose = true
+	}
 	for id, h := range c.Holds {
 		if !now.Before(h.Expires) {
 			c.voids.end(now, map[jobs.ID]*Hold{id: h}, id, wire.ReasonLate) // it may still come
@@ -244,7 +249,7 @@ func (c *Claims) Wake() time.Time {
 	if c.Loose || c.moved {
 		return time.Unix(0, 0)
 	}
-	at := timers.Earlier(timers.Earlier(c.stale, c.Due()), c.lookAt())
+	at := timers.Earlier(timers.Earlier(c.stale, c.Due()), c.shift.lookAt(c.Limits.Hours))
 	for _, h := range c.Holds {
 		at = timers.Earlier(at, h.Expires)
 		if !h.recalled.IsZero() && c.at.Before(h.recalled.Add(RecallTime)) {

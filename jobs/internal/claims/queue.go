@@ -99,7 +99,7 @@ func (c *Claims) Offers(now time.Time) []Outgoing {
 		c.moved = false
 		c.wakeQueue()
 	}
-	if c.Closed != "" || c.idle() != "" {
+	if c.Closed != "" || c.idle(nil) != "" {
 		return nil
 	}
 	var out []Outgoing

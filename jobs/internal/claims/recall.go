@@ -13,7 +13,7 @@ import (
 func (c *Claims) Recalled(now time.Time, job jobs.ID) {
 	c.expire(now)
 	i := c.position(job)
-	if i < 0 || c.idle() != "" || c.Ending[job] {
+	if i < 0 || c.idle(nil) != "" || c.Ending[job] {
 		return
 	}
 	ad, offered := c.Queue[i].Ad, 0

@@ -49,7 +49,7 @@ func (s *Starts) Worked() { *s = Starts{} }
 // offered if that is too often.
 func (c *Claims) Missed(now time.Time, why string) {
 	if c.Starts.Missed(now, why); c.Starts.Broken != "" {
-		c.voids.endAll(now, c.Holds, c.idle())
+		c.voids.endAll(now, c.Holds, c.idle(nil))
 	}
 }
 
@@ -69,8 +69,8 @@ func (c *Claims) Began() {
 	}
 }
 
-// idle says why nothing is offered now, to whomever, or "".
-func (c *Claims) idle() string {
+// idle says why nothing is offered to a job now, whatever room there is, or ""; nil = to whomever.
+func (c *Claims) idle(ad *wire.Advertisement) string {
 	switch {
 	case c.Limits.Paused:
 		return wire.ReasonPaused
@@ -82,6 +82,8 @@ func (c *Claims) idle() string {
 		return wire.ReasonFull
 	case c.Starts.Broken != "":
 		return sanitize.OneLineOf(wire.ReasonBroken+": "+c.Starts.Broken, wire.MaxReason)
+	case ad != nil && c.shift.tooShort(c.at, &c.Limits, ad):
+		return wire.ReasonHoursSoon
 	}
 	return ""
 }

@@ -75,7 +75,8 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 	c, spec := &b.Claim, b.Claim.Spec.Of(b.Claim.Rank)
 	p, err := x.cfg.confined(string(c.Job), process.Spec{
 		Root: root, Args: spec.Args, Stdin: spec.Stdin && b.rank == 0, WorkerAPI: x.sockets.has(spec),
-		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots, Walltime: c.Walltime(), Lent: c.Allowed > 0,
+		Memory: spec.Memory, Disk: spec.Disk, MaxOutput: spec.MaxOutput, KeepFree: x.cfg.KeepFree, Shares: spec.Slots,
+		Walltime: c.Walltime(),
 	})
 	if err != nil {
 		return p, err
@@ -110,7 +111,8 @@ func (x *Executor) processSpec(root string, b *beginning) (process.Spec, error) 
 			return p, err
 		}
 	}
-	if p.Rank.Signal, p.Rank.Notice = spec.Notice(); p.Lent { // of which the job knew nothing
+	p.Rank.Lent = c.Allowed > 0
+	if p.Rank.Signal, p.Rank.Notice = spec.Notice(); p.Rank.Lent { // of which the job knew nothing
 		p.Rank.Notice = min(p.Rank.Notice, p.Walltime/2)
 	}
 	if spec.MPI {

@@ -5,16 +5,27 @@ import (
 	"slices"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/claims"
 	"zorilla/jobs/internal/timers"
-	"zorilla/jobs/internal/wire"
 )
+
+// hoursOver is why workers are ended whose owner wants the machine back.
+const hoursOver = "the hours of its owner ended"
 
 // closing is what is known of the owner's hours.
 type closing struct {
 	shut   bool      // it was outside of them when last looked at
 	closes time.Time // when the next worker is ended, since they end; zero = none is
+}
+
+// lent is for how long a worker has its place.
+type lent struct {
+	allowed codec.Duration // walltime by the owner, as its job has none; 0 = it has, or there is no limit
+	begun   time.Time      // its process; zero = it has not
+	why     string         // this node does not want it any more
+	most    time.Duration  // notice that there is time for then; 0 = MaxNotice, less than 0 = none
 }
 
 // allow gives a worker that comes the owner's walltime, if its job has none.
@@ -48,14 +59,14 @@ func (p *Participant) keepHours(now time.Time) {
 			case k.wanted(WantEvict) || k.Phase >= PhaseOver:
 			case shut:
 				k.most = claims.HoursNotice
-				k.evict(now, WantEvict, wire.ReasonHoursOver)
+				k.evict(now, WantEvict, hoursOver)
 			case now.Before(at):
 				p.closes = timers.Earlier(p.closes, at)
 			default:
 				if k.most = until.Sub(now) - w.grace(); k.most <= 0 {
 					k.most = -1
 				}
-				k.evict(now, WantEvict, wire.ReasonHoursOver)
+				k.evict(now, WantEvict, hoursOver)
 			}
 		}
 	}

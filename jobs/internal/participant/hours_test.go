@@ -68,7 +68,7 @@ func TestWorkersEndWithTheHours(t *testing.T) {
 		if at != c.at || notice != c.notice {
 			t.Errorf("%s: it is told to end after %v with notice %v, want %v, %v", name, at, notice, c.at, c.notice)
 		}
-		if k := h.p.Works[h.job].find(h.id(0).RankAttempt); notice >= 0 && k.lost != wire.ReasonHoursOver {
+		if k := h.p.Works[h.job].find(h.id(0).RankAttempt); notice >= 0 && k.lost != hoursOver {
 			t.Errorf("%s: it ends since %q", name, k.lost)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"zorilla/internal/codec"
 	"zorilla/jobs"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
@@ -58,11 +57,10 @@ const (
 type Worker struct {
 	work *Work
 	jobs.RankAttempt
-	needs   jobs.Needs
-	gpus    []int          // numbers of those that are its own
-	cores   []int          // the same of processors; nil = it has none of its own
-	allowed codec.Duration // walltime by the owner, as the job has none; 0 = it has, or there is no limit
-	share   int            // which directory it shares with others, see Work.share; 0 = it has its own
+	needs jobs.Needs
+	gpus  []int // numbers of those that are its own
+	cores []int // the same of processors; nil = it has none of its own
+	share int   // which directory it shares with others, see Work.share; 0 = it has its own
 
 	// What reports tell.
 	State    jobs.WorkerState
@@ -75,10 +73,8 @@ type Worker struct {
 
 	// What is wanted.
 	wants Wish
-	start *wire.Start   // it may run
-	why   string        // this node does not want it any more
-	begun time.Time     // its process; zero = it has not
-	most  time.Duration // notice that there is time for then; 0 = MaxNotice, less than 0 = none
+	start *wire.Start // it may run
+	lent
 
 	// What is done for it.
 	Phase     Phase

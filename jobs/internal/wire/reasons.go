@@ -12,8 +12,8 @@ const (
 	ReasonWhere     = "does not match --where"
 	ReasonDenied    = "denied by owner"
 	ReasonPaused    = "owner paused"
-	ReasonHours     = "outside of its owner's hours"
-	ReasonHoursSoon = "its owner's hours end too soon"
+	ReasonHours     = "outside the hours of its owner"
+	ReasonHoursSoon = "the hours of its owner end too soon"
 	ReasonLeaving   = "leaving"
 	ReasonDraining  = "draining"
 	ReasonQueueing  = "too many jobs waiting"
@@ -32,9 +32,6 @@ const ReasonMount = "its owner does not expose"
 
 // ReasonWalltime begins the decline of a job that wants to run for longer; the time follows.
 const ReasonWalltime = "owner allows walltimes up to"
-
-// ReasonHoursOver is why workers are ended whose owner wants the machine back.
-const ReasonHoursOver = "its owner's hours ended"
 
 // ReasonBroken begins the decline of such a node; the cause follows.
 const ReasonBroken = "cannot start workers"
