@@ -13,10 +13,14 @@ type Plan struct {
 	As      jobs.ID
 	Length  time.Duration // of its workers; 0 = for ever
 	Held    []Use
+	Shut    []Span        // when none may begin
 	Ahead   time.Duration // how far
 	Steps   int           // at most so many
 	Workers func(free Supply) (n int, room Supply)
 }
+
+// Span is a time up to another one.
+type Span struct{ From, To time.Time }
 
 // Step says that so many workers could begin at any moment from a time on, up to the next step.
 type Step struct {
@@ -38,7 +42,10 @@ func (c *Calendar) Steps(now time.Time, plan *Plan) (steps []Step) {
 		if plan.Length > 0 {
 			to = from.Add(plan.Length)
 		}
-		s := plan.step(ms, free.plus(p.least(from, to)))
+		s := plan.step(ms, Supply{})
+		if !plan.shut(from) {
+			s = plan.step(ms, free.plus(p.least(from, to)))
+		}
 		switch n := len(steps); {
 		case n > 0 && (steps[n-1].same(s) || n == maxPieces):
 			steps[n-1] = plan.step(steps[n-1].In, steps[n-1].free.Limited(s.free))
@@ -66,9 +73,20 @@ func (p *profile) candidates(now time.Time, plan *Plan) []int64 {
 			list = append(list, (d-plan.Length).Milliseconds()+1)
 		}
 	}
+	for _, s := range plan.Shut {
+		for _, at := range []time.Time{s.From, s.To} {
+			if d := at.Sub(now); d > 0 {
+				list = append(list, int64((d+time.Millisecond-1)/time.Millisecond))
+			}
+		}
+	}
 	slices.Sort(list)
 	list = slices.Compact(list)
 	return slices.DeleteFunc(list, func(ms int64) bool { return ms > plan.Ahead.Milliseconds() })
+}
+
+func (p *Plan) shut(at time.Time) bool {
+	return slices.ContainsFunc(p.Shut, func(s Span) bool { return !at.Before(s.From) && at.Before(s.To) })
 }
 
 func (p *Plan) step(in int64, free Supply) Step {
@@ -89,7 +107,7 @@ func (p *Plan) merge(steps []Step) []Step {
 		}
 		both := p.step(a.In, a.free.Limited(b.free))
 		lost := int64(a.Workers-both.Workers)*(b.In-a.In) + int64(b.Workers-both.Workers)*(end-b.In)
-		if lost < least {
+		if lost <= least { // of several the last: what comes sooner matters more
 			best, at, least = both, i, lost
 		}
 	}

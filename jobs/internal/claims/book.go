@@ -116,6 +116,8 @@ func (c *Claims) unbookable(now time.Time, b *calendar.Booking, known bool) stri
 		return wire.ReasonPaused
 	case !c.admitted(b.Job.Origin(), nil):
 		return wire.ReasonDenied
+	case outside(now, &c.Limits, b):
+		return wire.ReasonHours
 	case c.Limits.MaxWorkersPerJob > 0 && b.Workers > c.Limits.MaxWorkersPerJob:
 		return ownerAllows(c.Limits.MaxWorkersPerJob, "worker") + " per job"
 	case !c.Fits(now, b, held(c.Holds, func(h *Hold) bool { return h.Ad.Job != b.Job })):
@@ -155,9 +157,9 @@ func held(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []calendar.Use)
 }
 
 // steps says from when on how many workers of a job could begin, of which so many are allowed.
-func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use) (list []wire.Step) {
+func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use, shut []calendar.Span) (list []wire.Step) {
 	most := min(allowed, jobs.MaxRanks)
-	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: held, Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
+	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: held, Shut: shut, Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
 		Workers: func(free calendar.Supply) (n int, room calendar.Supply) {
 			if n = min(r.in(free), most); r.mixed && n > 0 {
 				room = r.mix(free, n)
@@ -214,6 +216,15 @@ func (c *bookings) EndBookingsOf(job jobs.ID) {
 func (c *bookings) EndBookings() {
 	for _, b := range c.Calendar.Bookings() {
 		c.EndBookingsOf(b.Job)
+	}
+}
+
+// bound ends the bookings that an owner does not keep any more.
+func (c *bookings) bound(now time.Time, l *jobs.Limits) {
+	for _, b := range c.Calendar.Bookings() {
+		if outside(now, l, &b) {
+			c.unbook(b.Job, func(o *calendar.Booking) bool { return o.Key == b.Key })
+		}
 	}
 }
 

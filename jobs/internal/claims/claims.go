@@ -201,8 +201,9 @@ func (c *Claims) Advertised(now time.Time, ad wire.Advertisement) wire.Answer {
 		return a
 	}
 	a.Capacity, a.Fits = c.capacity(&ad), c.runnable(&ad).fits
-	if ad.Plan && c.idle() == "" {
-		a.Steps = c.runnable(&ad).steps(now, &c.Calendar, &ad, c.allowed(&ad), held(c.Holds, func(h *Hold) bool { return c.blocks(h, ad.Order()) }))
+	if why := c.idle(&ad); ad.Plan && (why == "" || why == wire.ReasonHours || why == wire.ReasonHoursSoon) {
+		others := held(c.Holds, func(h *Hold) bool { return c.blocks(h, ad.Order()) })
+		a.Steps = c.runnable(&ad).steps(now, &c.Calendar, &ad, c.allowed(&ad), others, spans(now, &c.Limits, length(&ad)))
 	}
 	if c.offer(now, ad, &a) {
 		return a

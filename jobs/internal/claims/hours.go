@@ -1,11 +1,14 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"zorilla/jobs"
 	"zorilla/jobs/hours"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/timers"
 	"zorilla/jobs/internal/wire"
 )
@@ -59,6 +62,43 @@ func (s *shift) tooShort(now time.Time, l *jobs.Limits, ad *wire.Advertisement) 
 		need = time.Duration(ad.Length) * time.Millisecond
 	}
 	return l.AfterHours == jobs.HoursEnd && !s.ends.IsZero() && now.Add(need).After(s.ends)
+}
+
+// maxShut bounds for how many times outside of the owner's hours is looked ahead: two weeks of nights and lunches.
+const maxShut = 32
+
+// spans lists when workers may not begin that run for so long, 0 = nobody knows: outside of the owner's hours and, if
+// they would be ended then, so long before.
+func spans(now time.Time, l *jobs.Limits, length time.Duration) (list []calendar.Span) {
+	need := time.Duration(0)
+	if l.AfterHours == jobs.HoursEnd {
+		need = cmp.Or(length, lastOffers)
+	}
+	at := now
+	for range maxShut {
+		end := at
+		if l.Hours.Open(at) {
+			if end = l.Hours.Next(at); end.IsZero() {
+				return list
+			}
+		}
+		open := l.Hours.Next(end)
+		if open.IsZero() {
+			open = end.AddDate(10, 0, 0)
+		}
+		list = append(list, calendar.Span{From: now.Add(end.Sub(now) - need), To: now.Add(open.Sub(now))})
+		at = open
+	}
+	return list
+}
+
+// outside reports whether a booking begins outside of the owner's hours, or would be ended with them.
+func outside(now time.Time, l *jobs.Limits, b *calendar.Booking) bool {
+	length := time.Duration(0)
+	if !b.To.IsZero() {
+		length = b.To.Sub(b.From)
+	}
+	return slices.ContainsFunc(spans(now, l, length), func(s calendar.Span) bool { return !b.From.Before(s.From) && b.From.Before(s.To) })
 }
 
 // Shut reports whether it is outside of the owner's hours, and when that changes; zero = never.

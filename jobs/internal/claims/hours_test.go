@@ -123,7 +123,9 @@ func TestMaxWalltime(t *testing.T) {
 		if (len(n.Holds) == 0) != (c.want != "") {
 			t.Errorf("%s: holds %v after the owner has set it", name, n.Holds)
 		}
-		if err := n.Granted(jobtest.Start, ad.Origin(), wiretest.Grant(ad, held.Key, 4)); (err != nil) != (c.want != "") {
+		g := wiretest.Grant(ad, held.Key, 4)
+		g.Spec.Walltime = codec.Duration(time.Duration(c.length) * time.Millisecond)
+		if err := n.Granted(jobtest.Start, ad.Origin(), g); (err != nil) != (c.want != "") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if a := n.Advertised(jobtest.Start, ad); c.want != "" && (a.Reason != c.want || a.Capacity != 0 || !wire.Lasts(a.Reason)) {
@@ -131,6 +133,46 @@ func TestMaxWalltime(t *testing.T) {
 		}
 		if a := n.Advertised(jobtest.Start, wiretest.Ad(jobtest.Node(2), "bbbbb", 8, 2)); c.want == "" && a.Free != hour {
 			t.Errorf("%s: there will be room in %d ms", name, a.Free)
+		}
+	}
+}
+
+// Nothing is planned or booked for times outside of the owner's hours, nor beyond their end where workers are ended then.
+func TestBookingsKeepToTheHours(t *testing.T) {
+	in := func(d time.Duration) int64 { return d.Milliseconds() }
+	now := evening.Add(-time.Hour)
+	book := func(c *Claims, at time.Duration) string {
+		_, a := c.Book(now, &wire.Book{Job: wiretest.Ad(jobtest.Node(1), "aaaaa", 1, 1).Job, Key: 1, Lease: in(wire.BookLease),
+			New: &wire.Booking{In: in(at), Length: in(2 * time.Hour), Workers: 8, Room: wire.Room{Slots: 8}}})
+		return a.Reason
+	}
+	for after, tt := range map[string]struct {
+		last time.Duration // after now, when workers may begin
+		late string
+	}{jobs.HoursFinish: {13*time.Hour - 1, ""}, jobs.HoursEnd: {11*time.Hour - time.Minute, wire.ReasonHours}} {
+		c := bigNode()
+		c.Limit(nightly(after, 0))
+		ad := timed("ahead", 8, 2*time.Hour)
+		ad.Plan = true
+		a := c.Advertised(now, ad)
+		if len(a.Steps) != wire.MaxSteps || a.Steps[0] != (wire.Step{}) || a.Steps[1] != (wire.Step{In: in(time.Hour), Workers: 8}) || a.Steps[2].Workers != 0 {
+			t.Fatalf("%s: steps %+v", after, a.Steps)
+		}
+		if most := a.Steps[2].In; most < in(tt.last) || most > in(tt.last+2*time.Minute) {
+			t.Errorf("%s: workers may begin up to %v from now", after, time.Duration(most)*time.Millisecond)
+		}
+		for at, want := range map[time.Duration]string{30 * time.Minute: wire.ReasonHours, 12*time.Hour + 30*time.Minute: tt.late, 3 * time.Hour: ""} {
+			if got := book(c, at); got != want {
+				t.Errorf("%s: a booking in %v: %q, want %q", after, at, got, want)
+			}
+		}
+		c.Book(now, &wire.Book{Job: ad.Job, Key: 1})
+		if book(c, 3*time.Hour); c.Booked() == 0 {
+			t.Fatal("nothing is booked")
+		}
+		week, _ := hours.Parse("sat-sun")
+		if c.Limit(jobs.Limits{TimeLimits: jobs.TimeLimits{Hours: week}}); c.Booked() != 0 {
+			t.Errorf("%s: a booking stands that the owner does not keep", after)
 		}
 	}
 }

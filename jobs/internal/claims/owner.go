@@ -167,6 +167,7 @@ func (c *Claims) Limit(l jobs.Limits) {
 			c.voids.end(c.at, c.Holds, id, why)
 		}
 	}
+	c.bound(c.at, &l)
 	c.wakeQueue()
 }
 
