@@ -44,7 +44,8 @@ func nearest(s *jobs.Spec) bool {
 func (m *Model) ownRoom(now time.Time, id jobs.ID) int {
 	c, rec := m.core.Claims, &m.core.Jobs[id].Primary.Rec
 	l := &c.Limits
-	if c.Closed != "" || l.Paused || l.MaxJobs > 0 || l.MaxWorkersPerJob > 0 || !l.Hours.IsZero() || c.Ending[id] || c.Disk.Full || c.Disk.Hangs || c.Starts.Broken != "" || m.cfg.Unable() != "" {
+	if c.Closed != "" || l.Paused || l.MaxJobs > 0 || l.MaxWorkersPerJob > 0 || !l.Hours.IsZero() || c.Ending[id] || c.Booked() > 0 || c.Disk.Full || c.Disk.Hangs || c.Starts.Broken != "" ||
+		m.cfg.Unable() != "" {
 		return 0
 	}
 	for _, k := range m.disk.workers {

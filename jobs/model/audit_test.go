@@ -30,6 +30,7 @@ type Audit struct {
 	disk *disk               // of the node whose journal is being read
 	ownSlots
 	checkpointing
+	bookingAudit
 	taken map[participant.WorkerID]bool        // that nodes have ever had
 	apart func(a, b vicinity.ID) time.Duration // the true round trip between two nodes; nil = links are not looked at
 	stale int                                  // events of the job before a report of superseded workers; -1 = it is none
@@ -77,7 +78,8 @@ func (c *chapter) serves() bool {
 }
 
 func NewAudit() *Audit {
-	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots(), checkpointing: newCheckpointing(), taken: map[participant.WorkerID]bool{}}
+	return &Audit{runs: map[participant.WorkerID]*run{}, jobs: map[jobs.ID]*story{}, read: map[vicinity.ID]int{}, ownSlots: newOwnSlots(), checkpointing: newCheckpointing(),
+		bookingAudit: newBookingAudit(), taken: map[participant.WorkerID]bool{}}
 }
 
 // Accepted reports whether a journal has a job.
@@ -96,6 +98,7 @@ func (a *Audit) Look(now time.Time, m *Model) {
 	a.slots(now, m)
 	a.hours(now, m)
 	a.own(now, m)
+	a.bookings(now, m)
 	for _, k := range m.disk.workers {
 		a.process(m.cfg.Self.ID, k)
 	}
@@ -171,6 +174,7 @@ func (a *Audit) Killed(node vicinity.ID, machine bool, left *Remains) {
 	a.follow(node, &left.disk)
 	a.followSaved(node, &left.disk)
 	a.forgetOwn(node)
+	a.killedBooked(node, &left.disk)
 	for _, k := range left.disk.workers { // one may have ended while no node looked
 		if !k.failed {
 			a.process(node, k)
@@ -215,7 +219,7 @@ func (s *story) read(a *Audit, job jobs.ID, ev *record.Event) string {
 	if ev.Kind == record.Checkpointed {
 		return s.readSaved(a, job, ev)
 	}
-	if text := cmp.Or(s.readSizes(ev), s.readGroups(ev), s.readRestart(a, ev)); text != "" {
+	if text := cmp.Or(a.readBooking(job, ev), s.readSizes(ev), s.readGroups(ev), s.readRestart(a, ev)); text != "" {
 		return text
 	}
 	if ev.Kind == record.Started && s.spec.FixedSize() {
@@ -388,6 +392,7 @@ func (s *story) readEnd(ev *record.Event) string {
 func (a *Audit) Arrives(now time.Time, from vicinity.ID, to *Model, m Message, tick func()) {
 	a.stale = -1
 	r, ok := m.body.(request)
+	a.bookArrives(from, to.cfg.Self.ID, &r)
 	rep, isReport := r.body.(*wire.Report)
 	if !ok || !isReport || to.core.Jobs[rep.Job] == nil {
 		return

@@ -151,6 +151,9 @@ func written(ev *record.Event) string {
 	if len(ev.Ranks) > 0 {
 		text += " " + named(ev.Ranks)
 	}
+	if b := ev.Booking; b != nil {
+		text += fmt.Sprintf(" %x for %v at %d nodes", b.Key&0xffff, b.At.Sub(ev.At), len(b.Parts))
+	}
 	if ev.State != "" {
 		text += " " + string(ev.State)
 	}

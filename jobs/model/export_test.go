@@ -98,3 +98,6 @@ func (m *Model) Holdings() []Holding {
 
 // Jobs lists the jobs that were submitted here, in that order.
 func (m *Model) Jobs() []jobs.ID { return slices.Clone(m.disk.jobs) }
+
+// Booked counts the bookings that a node has, in memory and on disk.
+func (m *Model) Booked() int { return m.core.Claims.Booked() + len(m.disk.booked) }

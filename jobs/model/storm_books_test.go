@@ -1,43 +1,60 @@
 package model_test
 
 import (
+	"slices"
 	"time"
 
+	"zorilla/internal/codec"
 	"zorilla/jobs"
-	"zorilla/jobs/internal/wire"
-	"zorilla/jobs/model"
 )
 
-// bookSome has origins book in every other storm.
-func (s *storm) bookSome() {
-	if s.books.Float64() < 0.5 {
-		s.book(time.Duration(100+s.books.IntN(2000)) * time.Millisecond)
+// promise gives a job a walltime, mostly, and perhaps a promised start or a deadline.
+func (s *storm) promise(node int, spec *jobs.Spec) {
+	draw := s.timing
+	if !s.books {
+		return
+	}
+	within := func(d time.Duration) time.Duration { return time.Duration(draw.Int64N(int64(d))) }
+	if spec.Walltime == 0 && draw.Float64() < 0.75 {
+		spec.Walltime = codec.Duration(5*time.Second + within([]time.Duration{4 * time.Second, 20 * time.Second, time.Minute}[draw.IntN(3)]).Truncate(time.Millisecond))
+	}
+	if draw.Float64() < 0.4 {
+		spec.Search.After(max(0, within(30*time.Second)-10*time.Second))
+	}
+	if draw.Float64() < 0.1 {
+		spec.Search.Deadline = s.Local(node).Add(2*time.Second + time.Duration(spec.Walltime) + within(2*time.Minute)).Truncate(time.Millisecond)
 	}
 }
 
-// book has room booked again and again for jobs that may have ended, confirmed or given up, whatever they need; what
-// strikes at random otherwise is what it would be without.
-func (s *storm) book(every time.Duration) {
-	s.net.Schedule(time.Duration(s.books.Int64N(int64(2*every))), func() {
+// cancelBooked cancels jobs whose start is promised, now and then.
+func (s *storm) cancelBooked() {
+	if !s.books {
+		return
+	}
+	s.net.Schedule(time.Duration(s.timing.Int64N(int64(20*time.Second))), func() {
 		if s.net.Elapsed() >= s.length {
 			return
 		}
-		if list := s.Alive(); len(list) > 0 && len(s.jobs) > 0 {
-			s.bookOne(list[s.books.IntN(len(list))], s.jobs[s.books.IntN(len(s.jobs))])
+		for _, node := range s.Alive() {
+			list := slices.DeleteFunc(s.Jobs(node).Jobs(), func(id jobs.ID) bool { return s.Jobs(node).Core().Jobs[id].Primary.Rec.Booking == nil })
+			if len(list) > 0 && s.timing.Float64() < 0.3 {
+				s.cancel(node, list[s.timing.IntN(len(list))])
+				break
+			}
 		}
-		s.book(every)
+		s.cancelBooked()
 	})
 }
 
-func (s *storm) bookOne(node int, id jobs.ID) {
-	b := &wire.Book{Job: id, Key: 1 + s.books.Uint64N(3)}
-	if s.books.Float64() < 0.8 {
-		b.Lease = 1 + s.books.Int64N(20_000)
+// nothingBooked reports whether no node has a booking, in memory or on disk.
+func (s *storm) nothingBooked() bool {
+	return !slices.ContainsFunc(s.Alive(), func(i int) bool { return s.Jobs(i).Booked() > 0 })
+}
+
+func (s *storm) leftBooked() {
+	for _, i := range s.Alive() {
+		if n := s.Jobs(i).Booked(); n > 0 {
+			s.audit.Fail("", "node %s has %d bookings of jobs that have ended", s.net.ID(i).Short(), n)
+		}
 	}
-	if b.Lease > 0 && s.books.Float64() < 0.7 {
-		n := 1 + s.books.IntN(s.slots[node])
-		b.New = &wire.Booking{In: s.books.Int64N(10_000), Length: s.books.Int64N(20_000), Workers: n, Room: wire.Room{Slots: n}}
-	}
-	s.note(s.net.ID(node), id, "is asked: %+v", b)
-	s.Do(node, func(m *model.Model, now time.Time) model.Actions { return m.Book(now, b) })
 }

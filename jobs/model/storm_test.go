@@ -26,9 +26,10 @@ type storm struct {
 	notice *rand.Rand // for which notice programs have of their end, likewise
 	haste  *rand.Rand // for how long jobs wait for silent nodes, likewise
 	moving *rand.Rand // for ranks that users move, likewise
-	books  *rand.Rand // for what origins book, likewise
+	timing *rand.Rand // for starts that are promised, likewise
 	length time.Duration
 	jobs   []jobs.ID
+	books  bool // jobs have walltimes, and some their starts promised
 	kills, failures, stops, cuts, owners, fits, drains,
 	cancels, sizes, freezes time.Duration // between such events; 0 = never
 	far    bool          // the first site is a second or two from all others
@@ -62,7 +63,8 @@ func newStorm(seed uint64, length time.Duration) *storm {
 	s := &storm{world: newWorldAt(layout, seed, slots...), far: distant, length: length, gone: make([]bool, len(slots))}
 	s.rnd, s.apart, s.haste = s.net.Rand(), rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
 	s.moving, s.notice, s.spares = rand.New(rand.NewPCG(seed, 5)), rand.New(rand.NewPCG(seed, 6)), rand.New(rand.NewPCG(seed, 7))
-	s.books = rand.New(rand.NewPCG(seed, 8))
+	s.timing = rand.New(rand.NewPCG(seed, 8))
+	s.books = s.timing.Float64() < 0.7
 	storm := noise
 	every := func(d time.Duration) time.Duration { return d/2 + time.Duration(draw.Int64N(int64(2*d))) }
 	sometimes(0.6, func() { storm.Loss = draw.Float64() * 0.4 })
@@ -168,6 +170,7 @@ func (s *storm) rage() {
 			}
 		}
 		for range times {
+			s.promise(node, &spec)
 			id, err := s.submit(node, spec)
 			if err != nil {
 				s.audit.Fail("", "submit: %v", err)
@@ -222,7 +225,7 @@ func (s *storm) rage() {
 		}
 	})
 	s.moveSome()
-	s.bookSome()
+	s.cancelBooked()
 	s.lend()
 	s.wait(s.length)
 }
@@ -318,6 +321,9 @@ func (s *storm) calm() {
 	}
 	if !s.run(wire.KeepLease+wire.RenewKeep, s.keptNothing) {
 		s.leftKept()
+	}
+	if !s.run(wire.BookLease, s.nothingBooked) {
+		s.leftBooked()
 	}
 }
 
@@ -424,12 +430,21 @@ func TestStorms(t *testing.T) {
 		}
 		length = d
 	}
-	try := make(chan uint64)
+	try, totals := make(chan uint64), make(chan model.Promises)
+	all := make(chan model.Promises)
+	go func() {
+		var sum model.Promises
+		for p := range totals {
+			sum.Add(p)
+		}
+		all <- sum
+	}()
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := range try {
 				s := weathered(seed, length, false)
+				totals <- s.audit.Promises
 				if s.audit.Wrong == "" {
 					continue
 				}
@@ -444,4 +459,6 @@ func TestStorms(t *testing.T) {
 	}
 	close(try)
 	group.Wait()
+	close(totals)
+	t.Logf("starts of jobs: %+v", <-all)
 }

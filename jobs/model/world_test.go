@@ -36,8 +36,8 @@ type world struct {
 // noise is what a calm network adds to the truth.
 var noise = sim.Noise{Jitter: 0.2, Queue: 100 * time.Microsecond}
 
-// ahead are all clocks, so that one that is wrong shows no time before all time.
-const ahead = 24 * time.Hour
+// ahead are all clocks, so that they show a year that a deadline may be in, and one that is wrong no time before all time.
+const ahead = 40 * 365 * 24 * time.Hour
 
 // newWorld returns idle nodes with so many slots each, at sites up to 50 ms apart.
 // Links are ideal, so that eight nodes flood to all others.
@@ -76,7 +76,12 @@ func newWorldOn(layout sim.Layout, graph func(*sim.Overlay) sim.Graph, seed uint
 		Clock: func(i int) time.Duration { return w.clocks[i] },
 		Fate:  func(job jobs.ID, spec *jobs.Spec, ra jobs.RankAttempt) model.Fate { return w.fate(job, spec, ra) },
 		Hangs: func(i int) bool { return w.hangs[i] },
-		Lose:  func(from, to int, m model.Message) bool { return w.lose != nil && w.lose(from, to, m) },
+		Lose: func(from, to int, m model.Message) bool {
+			if m.Answers() > 0 {
+				w.audit.Sends(w.Local(from), w.Jobs(from), m)
+			}
+			return w.lose != nil && w.lose(from, to, m)
+		},
 		Unable: func(i int) string {
 			if w.unable[i] {
 				return "no more processes"
@@ -85,6 +90,10 @@ func newWorldOn(layout sim.Layout, graph func(*sim.Overlay) sim.Graph, seed uint
 		},
 	})
 	w.audit.Note = w.note
+	w.audit.SetClocks(func(id vicinity.ID) time.Duration {
+		i, _ := w.net.Index(id)
+		return w.Clock(i)
+	})
 	w.audit.SetApart(func(a, b vicinity.ID) time.Duration {
 		i, _ := w.net.Index(a)
 		k, _ := w.net.Index(b)
