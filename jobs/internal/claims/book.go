@@ -47,9 +47,21 @@ func until(at time.Time, ad *wire.Advertisement) (end time.Time) {
 // length is how long a worker runs at most; 0 = that is not known.
 func length(ad *wire.Advertisement) time.Duration { return time.Duration(ad.Length) * time.Millisecond }
 
+// until is when workers of a job end that it is offered at a time, as far as bookings of others count. In what it has booked
+// they may begin late.
+func (c *bookings) until(at time.Time, ad *wire.Advertisement) time.Time {
+	end := until(at, ad)
+	for _, b := range c.BookedBy(ad.Job) {
+		if ad.Length > 0 && !at.Before(b.From) && !at.Add(length(ad)).After(b.To) {
+			end = timers.Earlier(end, b.To)
+		}
+	}
+	return end
+}
+
 // unused is what is free for workers of a job beside claims and bookings, if it is offered them now.
 func (c *bookings) unused(now time.Time, ad *wire.Advertisement) calendar.Supply {
-	return c.Least(now, now, until(now, ad), ad.Job)
+	return c.Least(now, now, c.until(now, ad), ad.Job)
 }
 
 // lasts reports whether a hold was asked for, for as long as workers of a job may run.
@@ -93,7 +105,7 @@ func (c *Claims) Book(now time.Time, m *wire.Book) (kept *calendar.Booking, answ
 		b.Workers, b.Room = n.Workers, calendar.Supply(n.Room)
 		b.From, b.To = now.Add(time.Duration(n.In)*time.Millisecond), time.Time{}
 		if n.Length > 0 {
-			b.To = b.From.Add(time.Duration(n.Length) * time.Millisecond)
+			b.To = b.From.Add(time.Duration(n.Length)*time.Millisecond + margin) // its workers may begin late
 		}
 		if why := c.unbookable(now, &b, at >= 0); why != "" {
 			return nil, wire.Booked{Reason: why}
@@ -159,7 +171,11 @@ func held(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []calendar.Use)
 // steps says from when on how many workers of a job could begin, of which so many are allowed.
 func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use, shut []calendar.Span) (list []wire.Step) {
 	most := min(allowed, jobs.MaxRanks)
-	plan := calendar.Plan{As: ad.Job, Length: length(ad), Held: held, Shut: shut, Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
+	long := length(ad)
+	if long > 0 {
+		long += margin
+	}
+	plan := calendar.Plan{As: ad.Job, Length: long, Held: held, Shut: shut, Ahead: wire.MaxAhead, Steps: wire.MaxSteps,
 		Workers: func(free calendar.Supply) (n int, room calendar.Supply) {
 			if n = min(r.in(free), most); r.mixed && n > 0 {
 				room = r.mix(free, n)
@@ -242,7 +258,10 @@ func (c *bookings) Still(b *calendar.Booking) wire.Booked {
 }
 
 // Rebook takes a booking of an earlier life of this node.
-func (c *bookings) Rebook(b *calendar.Booking) { c.Calendar.Book(*b) }
+func (c *bookings) Rebook(now time.Time, b *calendar.Booking) {
+	b.Lease = timers.Earlier(b.Lease, now.Add(wire.BookLease)) // the clock may have been wrong
+	c.Calendar.Book(*b)
+}
 
 // Ended returns the bookings that have ended since the last call.
 func (c *bookings) Ended() (list []calendar.Booking) {
@@ -255,6 +274,9 @@ func (c *bookings) shown(now time.Time, list []jobs.Waiting) []jobs.Waiting {
 	for _, b := range c.Calendar.Bookings() {
 		if b.Over(now) {
 			continue
+		}
+		if !b.To.IsZero() {
+			b.To = b.To.Add(-margin)
 		}
 		booked := &jobs.Booking{From: b.From, To: b.To, Workers: b.Workers, Slots: b.Room.Slots, Confirmed: b.Confirmed}
 		i := slices.IndexFunc(list, func(w jobs.Waiting) bool { return w.Job == b.Job })

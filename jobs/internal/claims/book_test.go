@@ -87,10 +87,10 @@ func TestBookingsKeepLongJobsOut(t *testing.T) {
 	b.offers(90*time.Minute, timed("brief", 4, time.Second), 1)
 	b.yes(90*time.Minute, b.ask(1, wire.BookLease, 0, 0))
 	b.Offers(after(90 * time.Minute))
-	if at := b.Due(); !at.Equal(after(2 * time.Hour)) {
+	if at := b.Due(); !at.Equal(after(2*time.Hour + margin)) {
 		t.Errorf("it wakes at %v, not when the booking ends", at)
 	}
-	b.offers(2*time.Hour, timed("never", 4, 0), 4)
+	b.offers(2*time.Hour+margin, timed("never", 4, 0), 4)
 	if list := b.Ended(); len(list) != 1 || b.Booked() != 0 {
 		t.Errorf("the disk is to forget %+v", list)
 	}
@@ -128,6 +128,25 @@ func TestBookedRoomIsOffered(t *testing.T) {
 	if out := b.Offers(after(time.Hour)); len(out) != 1 || out[0].Answer.Job != older.Job || out[0].Answer.Workers != 2 {
 		t.Errorf("what it did not take is offered: %+v", out)
 	}
+}
+
+// A job may begin a little late in the time that it has booked: the next booking leaves room for that.
+func TestBookedRoomIsThereForLateJobs(t *testing.T) {
+	b := newBooked(t)
+	next := b.ask(2, wire.BookLease, 2*time.Hour, 2)
+	next.Job = timed("after", 2, time.Hour).Job
+	b.no(0, next, wire.ReasonBusy)
+	next.New.In = (2*time.Hour + margin).Milliseconds()
+	b.yes(0, next)
+	before := b.ask(3, wire.BookLease, 0, 2)
+	before.Job = timed("early", 2, time.Hour).Job
+	b.no(0, before, wire.ReasonBusy)
+	b.yes(50*time.Minute, b.ask(1, wire.BookLease, 0, 0))
+	next.New = nil
+	b.yes(50*time.Minute, next)
+	b.offers(time.Hour, b.gang, 3)
+	b.offers(time.Hour+margin, b.gang, 3)
+	b.offers(time.Hour+margin+1, b.gang, 2)
 }
 
 // Alternatives of one job are in each other's way not, but take what is the most of others. A third takes the place of
@@ -254,7 +273,7 @@ func TestStepsOfAnAnswer(t *testing.T) {
 	b.Released(a.Job, 0, true)
 	plan := timed("steps", 4, 10*time.Minute)
 	plan.Plan = true
-	want := []wire.Step{{Workers: 4}, {In: 50*60_000 + 1, Workers: 1}, {In: 120 * 60_000, Workers: 4}}
+	want := []wire.Step{{Workers: 4}, {In: (50*time.Minute - margin).Milliseconds() + 1, Workers: 1}, {In: (2*time.Hour + margin).Milliseconds(), Workers: 4}}
 	b.steps(plan, want)
 	want[0].Workers, want[2].Workers = 2, 2
 	b.Limit(jobs.Limits{MaxWorkersPerJob: 2})

@@ -179,7 +179,7 @@ func (c *Claims) unheld(left calendar.Supply, o jobs.Order) calendar.Supply {
 func (c *Claims) others(ad *wire.Advertisement) int {
 	o, n := ad.Order(), len(c.Jobs)
 	booked := map[jobs.ID]bool{}
-	for _, id := range c.Within(c.at, until(c.at, ad)) {
+	for _, id := range c.Within(c.at, c.until(c.at, ad)) {
 		if c.Jobs[id] == 0 && id != o.ID {
 			booked[id] = true
 		}

@@ -96,7 +96,7 @@ func spans(now time.Time, l *jobs.Limits, length time.Duration) (list []calendar
 func outside(now time.Time, l *jobs.Limits, b *calendar.Booking) bool {
 	length := time.Duration(0)
 	if !b.To.IsZero() {
-		length = b.To.Sub(b.From)
+		length = b.To.Sub(b.From) - margin
 	}
 	return slices.ContainsFunc(spans(now, l, length), func(s calendar.Span) bool { return !b.From.Before(s.From) && b.From.Before(s.To) })
 }

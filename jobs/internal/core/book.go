@@ -83,10 +83,7 @@ func (k *Bookings) Rebook(now time.Time, name string, data []byte) bool {
 	if codec.Unmarshal(data, &b) != nil || !b.Job.Valid() || BookingName(b.Job, b.Key) != name || !jobs.Needs(b.Room).Valid() || b.Over(now) {
 		return false
 	}
-	if most := now.Add(wire.BookLease); b.Lease.After(most) { // the clock was set
-		b.Lease = most
-	}
-	k.claims.Rebook(&b)
+	k.claims.Rebook(now, &b)
 	return true
 }
 
