@@ -3,7 +3,6 @@ package primary
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"zorilla/internal/codec"
@@ -31,8 +30,10 @@ const (
 	// turnPause is how often a job looks whether it is its turn, leaveTurn after how many plans in vain it is another's.
 	turnPause = 10 * time.Second
 	leaveTurn = 3
-	// callAgain is how often a job whose start has come asks for what was promised.
+	// callAgain is when a job whose start has come asks again for what was promised, twice as long after each time;
+	// after lateCalls in vain it has another start promised.
 	callAgain = 5 * time.Second
+	lateCalls = 2
 )
 
 // DoBook has a node make, keep on or end a booking: Booked, if it makes or keeps it on.
@@ -72,11 +73,12 @@ type bookings struct {
 
 	asking bool      // nodes are asked for a plan
 	next   time.Time // of the next plan; zero = when the job has waited for long enough
-	vain   int       // plans in a row that came to nothing
+	vain   int       // plans in a row that came to nothing, or promises that were not kept
 	lost   bool      // nodes of the promised start are gone, or have not kept the promise
 	making *making   // nodes are being booked
 	renew  time.Time // when the nodes hear again that the promise is wanted
 	call   time.Time // when what was promised is asked for
+	calls  int       // how often it was
 	why    string    // why no start could be promised; "" = one was, or nobody has tried
 }
 
@@ -102,11 +104,11 @@ func (b *bookings) look(now time.Time, d search.Demand) {
 	from, asked, ok := b.wanted()
 	switch {
 	case !ok || d.Wanted == 0:
-		b.drop()
+		b.drop(false)
 		return
 	case now.Before(from):
 		return
-	case !asked && !b.Turns.take(b.ledger.Rec.ID):
+	case !asked && !b.Turns.take(b.ledger.Rec.ID) && b.ledger.Rec.Booking == nil && b.making == nil:
 		b.next = now.Add(turnPause)
 		return
 	}
@@ -160,7 +162,11 @@ func (b *bookings) keep(now time.Time) {
 		b.call = promised.At
 	}
 	if !now.Before(b.call) {
-		b.call = now.Add(callAgain)
+		if b.calls == lateCalls {
+			b.broken(now, "it could not begin when that was promised")
+		}
+		b.call = now.Add(min(callAgain<<min(b.calls, 10), maxPlanPause))
+		b.calls++
 		b.search.Again(now)
 	}
 }
@@ -221,13 +227,13 @@ func (b *bookings) Answered(now time.Time, from vicinity.ID, key uint64, refused
 // made promises the start to the user, now that all nodes have promised it.
 func (b *bookings) made(now time.Time) {
 	before, m := b.ledger.Rec.Booking, b.making.Booking
-	b.making, b.lost, b.why, b.vain = nil, false, "", 0
+	b.making, b.lost, b.why = nil, false, ""
 	b.ledger.emit(record.Event{Kind: record.Booked, At: now, Placed: record.Placed{Booking: &m}})
 	b.tell(&m, wire.BookLease)
 	if before != nil {
 		b.tell(before, 0)
 	}
-	b.renew, b.call, b.next = now.Add(wire.RenewBook), time.Time{}, b.replan(now)
+	b.renew, b.call, b.calls, b.next = now.Add(wire.RenewBook), time.Time{}, 0, b.replan(now)
 }
 
 // replan is when an earlier start is looked for than the promised one.
@@ -246,20 +252,28 @@ func (b *bookings) fail(now time.Time, why string) {
 func (b *bookings) pause(now time.Time, why string) {
 	pause := min(planPause<<min(b.vain, 10), maxPlanPause)
 	b.next = now.Add(pause + time.Duration(b.rnd.Int64N(int64(pause)/2)))
-	if b.vain++; b.vain%leaveTurn == 0 {
+	promised := b.ledger.Rec.Booking != nil
+	if b.vain++; b.vain%leaveTurn == 0 && !promised {
 		b.Turns.leave(b.ledger.Rec.ID)
 	}
-	if b.ledger.Rec.Booking == nil {
+	if !promised || b.lost {
 		b.why = why
 		b.ledger.Version++
 	}
 }
 
-// broken has another start promised, since a node does not keep its promise.
+// broken has another start promised, since this one is not kept: at once, and if that happens again and again, later.
 func (b *bookings) broken(now time.Time, why string) {
-	if !b.lost {
-		b.lost, b.why, b.next = true, why, now
+	if b.lost {
+		return
 	}
+	b.lost, b.next = true, now
+	if b.vain > 0 {
+		b.next = now.Add(min(planPause<<min(b.vain-1, 10), maxPlanPause))
+	}
+	b.why = why
+	b.vain++
+	b.ledger.Version++
 }
 
 // gone does so if a node was promised that is no member any more.
@@ -269,34 +283,23 @@ func (b *bookings) gone(now time.Time, id vicinity.ID) {
 	}
 }
 
-// drop ends what was booked: the job wants no start any more, or these nodes give it one.
-func (b *bookings) drop(granted ...vicinity.ID) {
-	if b.ledger.Rec.Booking == nil && b.making == nil && !b.asking && b.next.IsZero() {
+// drop ends what was booked: the job wants no start any more, or is granted one. A grant ends what its node has booked by
+// itself, but may be refused, and then nobody else would.
+func (b *bookings) drop(granted bool) {
+	promised := b.ledger.Rec.Booking
+	if promised == nil && b.making == nil && !b.asking && b.next.IsZero() {
 		return
 	}
-	for _, what := range []*record.Booking{b.ledger.Rec.Booking, b.current()} {
+	for _, what := range []*record.Booking{promised, b.current()} {
 		if what != nil {
-			rest := *what
-			rest.Parts = slices.DeleteFunc(slices.Clone(what.Parts), func(p record.BookingPart) bool { return slices.Contains(granted, p.Node) })
-			b.tell(&rest, 0)
+			b.tell(what, 0)
 		}
 	}
-	if b.ledger.Rec.Booking != nil && len(granted) == 0 { // else the grant ends it
+	if promised != nil && !granted { // else the grant ends it
 		b.ledger.emit(record.Event{Kind: record.Booked})
 	}
 	b.Turns.leave(b.ledger.Rec.ID)
 	*b = bookings{Turns: b.Turns, ledger: b.ledger, search: b.search, rnd: b.rnd}
-}
-
-// granted drops what was booked at other nodes than those that are granted ranks, where a grant ends it.
-func (b *bookings) granted(taken []search.Choice) {
-	var nodes []vicinity.ID
-	for _, c := range taken {
-		nodes = append(nodes, c.Node)
-	}
-	if len(nodes) > 0 {
-		b.drop(nodes...)
-	}
 }
 
 func (b *bookings) current() *record.Booking {
@@ -309,7 +312,7 @@ func (b *bookings) current() *record.Booking {
 // text says when the start is promised for, or why it is not; "" = nothing.
 func (b *bookings) text() string {
 	p := b.ledger.Rec.Booking
-	if p == nil {
+	if p == nil || b.lost {
 		return b.why
 	}
 	return fmt.Sprintf("its start is promised for %s, at %s", p.At.Local().Format("Mon 15:04:05 MST"), units.Count(len(p.Parts), "node", "nodes"))

@@ -165,7 +165,7 @@ func TestGangThatIsPassedOverHasItsStartPromised(t *testing.T) {
 	}
 	c.pass(time.Second)
 	c.state(jobs.Staging, -1)
-	c.want() // the grants end the bookings
+	c.want("1 end 1", "2 end 1") // the grants may be refused
 	if c.p.Status().Promised != nil {
 		t.Error("the start is still promised")
 	}
@@ -211,8 +211,34 @@ func TestPromisedStartIsMovedForward(t *testing.T) {
 	c.want("1 end 2", "1 keep 3", "2 end 2")
 
 	c.p.Bookings.Answered(c.now, jobtest.Node(1), c.p.Rec.Booking.Key, "not known")
-	c.pass(4 * time.Second)
+	if c.pass(4 * time.Second); len(c.books) > 0 {
+		t.Error("each promise that is not kept gives another one at once")
+	}
+	c.planned(10 * time.Second)
 	c.want("1 book 4: 3 in 597")
+}
+
+// A job that cannot begin when that was promised asks ever more seldom, and has another start promised.
+func TestPromiseThatIsNotKept(t *testing.T) {
+	c := newPlanner(t, gang(timing.BookAtOnce), 2, twoNodes)
+	c.pass(4 * time.Second)
+	c.book(0)
+	c.pass(c.p.Rec.Booking.At.Sub(c.now) - time.Second)
+	c.steps = func(int) []wire.Step { return nil }
+	plans, floods := c.plans, c.p.Search.Rounds[len(c.p.Search.Rounds)-1].Number
+	c.pass(time.Hour)
+	if n := c.plans - plans; n < 10 || n > 20 {
+		t.Errorf("in an hour it asked %d times for another start", n)
+	}
+	if n := c.p.Search.Rounds[len(c.p.Search.Rounds)-1].Number - floods; n > 200 {
+		t.Errorf("in an hour it asked %d times for workers", n)
+	}
+	if text := c.p.Status().Reason; strings.Contains(text, "is promised") {
+		t.Errorf("it waits for %q", text)
+	}
+	c.steps, c.said = twoNodes, nil
+	c.planned(8 * time.Minute)
+	c.want("1 book 2: 2 in 57", "2 book 2: 1 in 57")
 }
 
 func TestBookingsEndWithTheJobAndOutliveItsOrigin(t *testing.T) {
@@ -274,6 +300,12 @@ func TestJobsTakeTurnsToHaveTheirStartPromised(t *testing.T) {
 	if first.p.Rec.Booking == nil || second.p.Rec.Booking != nil || second.plans > 0 {
 		t.Fatal("want the first alone to have its start promised")
 	}
+	turns.of = second.p.Rec.ID
+	renewed := first.now.Add(wire.RenewBook)
+	if first.pass(wire.RenewBook + time.Second); !first.p.Bookings.renew.After(renewed) {
+		t.Error("what was promised before is not kept on when it is the turn of another")
+	}
+	turns.of = first.p.Rec.ID
 	first.p.Cancel(first.now, "a user wants it", false)
 	second.planned(20 * time.Second)
 	if second.book(0); second.p.Rec.Booking == nil {

@@ -141,7 +141,7 @@ func (p *lifecycle) finish(now time.Time) {
 
 // End makes the job final and lets everybody go.
 func (p *lifecycle) End(now time.Time, state jobs.State, reason string, code int) {
-	p.Bookings.drop()
+	p.Bookings.drop(false)
 	t := p.tally()
 	p.emit(record.Event{Kind: record.Ended, At: now, State: state, Reason: reason, Code: code, Tally: &t})
 	for _, id := range p.Parts.nodes() {

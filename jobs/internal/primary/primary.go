@@ -245,7 +245,9 @@ func (p *Primary) grant(now time.Time, held jobs.ID, taken []search.Choice, size
 		sizes = nil
 	}
 	starts := record.StartsOf(&p.Rec.Lineup, sizes)
-	p.Bookings.granted(taken)
+	if len(taken) > 0 {
+		p.Bookings.drop(true)
+	}
 	for _, c := range taken {
 		var ranks []jobs.RankAttempt
 		for i, place := range c.Places {
