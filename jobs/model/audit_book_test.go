@@ -220,7 +220,9 @@ func (a *Audit) granted(now time.Time, m *Model, check bool) {
 			u, known := before[id]
 			if !known {
 				u.slots = w.Spec.Needs(k.Rank).Slots
-				if w.Spec.Walltime > 0 {
+				if u.until = now; w.Spec.Walltime == 0 {
+					u.until = time.Time{}
+				} else if check { // else the audit knew it, or its room was free again
 					u.until = now.Add(time.Duration(w.Spec.Walltime))
 				}
 				fresh = append(fresh, id)
