@@ -197,13 +197,14 @@ func (b *bookings) plan(now time.Time, d search.Demand) {
 		return
 	}
 	m := &making{open: map[vicinity.ID]bool{}, until: now.Add(bookWithin)}
+	in := (at.Sub(now) + time.Millisecond - 1).Milliseconds() // a moment before it there is no room
 	m.Booking = record.Booking{Key: b.rnd.Uint64() | 1, At: at, Length: codec.Duration(length)}
 	for _, p := range parts {
 		m.open[p.Node] = true
 		m.Parts = append(m.Parts, record.BookingPart{Node: p.Node, Name: p.Name, Workers: p.Workers, Room: p.Room})
 		b.ledger.Do(DoBook{To: p.Node, Within: bookWithin, Book: wire.Book{
 			Job: r.ID, Key: m.Key, Lease: wire.TentativeLease.Milliseconds(),
-			New: &wire.Booking{In: at.Sub(now).Milliseconds(), Length: length.Milliseconds(), Workers: p.Workers, Room: p.Room},
+			New: &wire.Booking{In: in, Length: length.Milliseconds(), Workers: p.Workers, Room: p.Room},
 		}})
 	}
 	b.making = m
