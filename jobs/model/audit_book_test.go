@@ -218,6 +218,9 @@ func (a *Audit) granted(now time.Time, m *Model, check bool) {
 			}
 			id := participant.WorkerID{Job: w.Job, RankAttempt: k.RankAttempt}
 			u, known := before[id]
+			if latest := now.Add(time.Duration(w.Spec.Walltime)); !check && u.until.After(latest) { // its clock was ahead
+				u.until = latest
+			}
 			if !known {
 				u.slots = w.Spec.Needs(k.Rank).Slots
 				if u.until = now; w.Spec.Walltime == 0 {
