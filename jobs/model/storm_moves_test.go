@@ -60,3 +60,20 @@ func (s *storm) strands(spec *jobs.Spec, rec *record.Record) bool {
 		return k.Left != "" && (room == 0 || spec.Single() || spec.MaxRTT > 0 || len(spec.Groups) > 0)
 	})
 }
+
+// resizeOne asks for another number of workers of a job, which may be out of its range.
+func (s *storm) resizeOne(node int, id jobs.ID) {
+	job := s.Jobs(node).Core().Jobs[id]
+	if job == nil {
+		return
+	}
+	spec := &job.Primary.Rec.Spec
+	q := jobs.Resize{Workers: spec.Min - 1 + s.rnd.IntN(spec.Max-spec.Min+3)}
+	for s.chance(0.4) {
+		q.Release = append(q.Release, s.rnd.IntN(spec.Max))
+	}
+	if s.chance(0.3) {
+		q.Workers = 0
+	}
+	s.resize(node, id, q)
+}

@@ -169,7 +169,8 @@ func held(holds map[jobs.ID]*Hold, which func(*Hold) bool) (list []calendar.Use)
 }
 
 // steps says from when on how many workers of a job could begin, of which so many are allowed.
-func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use, shut []calendar.Span) (list []wire.Step) {
+func (r runnable) steps(now time.Time, c *calendar.Calendar, ad *wire.Advertisement, allowed int, held []calendar.Use,
+	shut []calendar.Span) (list []wire.Step) {
 	most := min(allowed, jobs.MaxRanks)
 	long := length(ad)
 	if long > 0 {

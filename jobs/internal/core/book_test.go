@@ -153,7 +153,10 @@ func TestWhoMayBook(t *testing.T) {
 		t.Error("a booking outlives its job")
 	}
 	b.ask(jobtest.Start, wire.BookLease, true)
-	if b.Leave(jobtest.Start, time.Minute); b.Claims.Booked() != 0 {
+	if b.Leave(jobtest.Start, time.Minute); b.Claims.Booked() != 1 {
+		t.Error("a node that will be back keeps no promise")
+	}
+	if b.Leave(jobtest.Start, 0); b.Claims.Booked() != 0 {
 		t.Error("a node that leaves is booked")
 	}
 }
