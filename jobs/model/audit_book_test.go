@@ -145,7 +145,9 @@ func (a *Audit) bookings(now time.Time, m *Model) {
 			}
 		}
 	}
-	a.forgetBooked(self, func(o *booked) bool { return c.Closed != "" || o.Over(now) })
+	a.forgetBooked(self, func(o *booked) bool {
+		return c.Closed != "" || !now.Before(o.Lease) || !o.To.IsZero() && !now.Before(o.To)
+	})
 	if q := a.asking; q != nil && q.node == self {
 		a.asking = nil
 		a.asked(now, m, q)

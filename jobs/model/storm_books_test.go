@@ -6,6 +6,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/model"
 )
 
 // promise gives a job a walltime, mostly, and perhaps a promised start or a deadline.
@@ -57,4 +58,19 @@ func (s *storm) leftBooked() {
 			s.audit.Fail("", "node %s has %d bookings of jobs that have ended", s.net.ID(i).Short(), n)
 		}
 	}
+}
+
+// promiseSum adds up what became of promised starts in storms.
+type promiseSum struct{ one, all chan model.Promises }
+
+func sumPromises() promiseSum {
+	c := promiseSum{make(chan model.Promises), make(chan model.Promises, 1)}
+	go func() {
+		var sum model.Promises
+		for p := range c.one {
+			sum.Add(p)
+		}
+		c.all <- sum
+	}()
+	return c
 }

@@ -413,21 +413,13 @@ func TestStorms(t *testing.T) {
 		}
 		length = d
 	}
-	try, totals := make(chan uint64), make(chan model.Promises)
-	all := make(chan model.Promises)
-	go func() {
-		var sum model.Promises
-		for p := range totals {
-			sum.Add(p)
-		}
-		all <- sum
-	}()
+	try, totals := make(chan uint64), sumPromises()
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := range try {
 				s := weathered(seed, length, false)
-				totals <- s.audit.Promises
+				totals.one <- s.audit.Promises
 				if s.audit.Wrong == "" {
 					continue
 				}
@@ -442,6 +434,6 @@ func TestStorms(t *testing.T) {
 	}
 	close(try)
 	group.Wait()
-	close(totals)
-	t.Logf("starts of jobs: %+v", <-all)
+	close(totals.one)
+	t.Logf("promised starts: %+v", <-totals.all)
 }
