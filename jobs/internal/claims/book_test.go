@@ -29,6 +29,23 @@ func newBooked(t *testing.T) *booked {
 	return b
 }
 
+// A walltime need not be whole milliseconds, as lengths are that travel.
+func TestPartsOfMilliseconds(t *testing.T) {
+	for _, walltime := range []time.Duration{1, time.Hour, time.Hour + 1, time.Hour + time.Millisecond - 1} {
+		spec := jobs.Spec{Slots: 1, Min: 1, Max: 1, Walltime: codec.Duration(walltime)}
+		ad := wiretest.Ad(jobtest.Node(1), "short", 1, 1)
+		ad.AskFor(&spec)
+		c := New(vicinity.Member{ID: jobtest.Node(0), Slots: 4}, jobtest.Rand())
+		g := wiretest.Grant(ad, c.Advertised(after(0), ad).Key, 1)
+		if g.Spec.Walltime = spec.Walltime; ad.Length == 0 || length(&ad)-walltime >= time.Millisecond {
+			t.Errorf("a walltime of %v takes %v", walltime, length(&ad))
+		}
+		if err := c.Granted(after(0), ad.Origin(), g); err != nil {
+			t.Errorf("a walltime of %v: %v", walltime, err)
+		}
+	}
+}
+
 // timed is the advertisement of a job with a walltime.
 func timed(job string, wanted int, walltime time.Duration) wire.Advertisement {
 	ad := wiretest.Ad(jobtest.Node(1), job, wanted, 1)

@@ -204,7 +204,7 @@ func (b *bookings) plan(now time.Time, d search.Demand) {
 		m.Parts = append(m.Parts, record.BookingPart{Node: p.Node, Name: p.Name, Workers: p.Workers, Room: p.Room})
 		b.ledger.Do(DoBook{To: p.Node, Within: bookWithin, Book: wire.Book{
 			Job: r.ID, Key: m.Key, Lease: wire.TentativeLease.Milliseconds(),
-			New: &wire.Booking{In: in, Length: length.Milliseconds(), Workers: p.Workers, Room: p.Room},
+			New: &wire.Booking{In: in, Length: wire.Milliseconds(length), Workers: p.Workers, Room: p.Room},
 		}})
 	}
 	b.making = m

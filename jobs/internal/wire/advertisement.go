@@ -115,11 +115,14 @@ func (ad *Advertisement) AskFor(spec *jobs.Spec) {
 	ad.Needs, ad.Where, ad.Mounts = spec.Needs(0), spec.Condition(), spec.Mounts
 	ad.Kinds, _ = spec.Kinds()
 	ad.Single = spec.Single()
-	if ad.Length = spec.Walltime.Std().Milliseconds(); spec.Array != nil { // which limits each task
+	if ad.Length = Milliseconds(spec.Walltime.Std()); spec.Array != nil { // which limits each task
 		ad.Each, ad.Length = ad.Length, 0
 	}
 	ad.Ask(spec.Net)
 }
+
+// Milliseconds is how many a time takes: one that has begun counts, or a worker would need longer than it was held for.
+func Milliseconds(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // Ask sets the network of a job.
 func (ad *Advertisement) Ask(net string) {
