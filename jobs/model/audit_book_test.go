@@ -146,7 +146,8 @@ func (a *Audit) bookings(now time.Time, m *Model) {
 		}
 	}
 	a.forgetBooked(self, func(o *booked) bool {
-		return c.Closed != "" || !now.Before(o.Lease) || !o.To.IsZero() && !now.Before(o.To)
+		owner := !c.Limits.Hours.IsZero() && !slices.ContainsFunc(c.Calendar.Bookings(), func(b calendar.Booking) bool { return b.Job == o.Job && b.Key == o.Key })
+		return c.Closed == wire.ReasonDraining || owner || !now.Before(o.Lease) || !o.To.IsZero() && !now.Before(o.To)
 	})
 	if q := a.asking; q != nil && q.node == self {
 		a.asking = nil
