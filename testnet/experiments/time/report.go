@@ -17,8 +17,8 @@ type row struct {
 }
 
 func header(w io.Writer) {
-	fmt.Fprintf(w, "A gang of %.0f %% of the slots, W = %v; as many small jobs as a fifth of the slots always wait. Targets: wait at most 1.00 W, idle at most 0.30 of all slots x W at 1.5 x\n\n",
-		100*gangShare, longest)
+	fmt.Fprintf(w, "A gang of %.0f %% of the slots, W = %v; as many small jobs as a fifth of the slots always wait.\n", 100*gangShare, longest)
+	fmt.Fprint(w, "Targets: wait at most 1.00 W, idle at most 0.30 of all slots x W at 1.5 x\n\n")
 	fmt.Fprintln(w, "promised  nodes x slots  walltimes  started   wait/W median, worst   idle median, worst   start - first promise, - last one, at worst")
 }
 
@@ -51,7 +51,9 @@ func median(list []float64) float64 {
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }
 
-var gangHeader = []string{"promised", "nodes", "slots", "factor", "seed", "started", "wait_w", "idle_w", "free_before", "promised_after_s", "promises", "late_first_s", "late_last_s"}
+var gangHeader = []string{
+	"promised", "nodes", "slots", "factor", "seed", "started", "wait_w", "idle_w", "free_before", "promised_after_s", "promises", "late_first_s", "late_last_s",
+}
 
 func gangRows(all []gang) (rows [][]any) {
 	for i := range all {
