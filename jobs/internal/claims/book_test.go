@@ -8,6 +8,7 @@ import (
 
 	"zorilla/internal/codec"
 	"zorilla/jobs"
+	"zorilla/jobs/internal/calendar"
 	"zorilla/jobs/internal/jobtest"
 	"zorilla/jobs/internal/wire"
 	"zorilla/jobs/internal/wire/wiretest"
@@ -277,6 +278,24 @@ func TestGrantsKeepTheirTime(t *testing.T) {
 		if err := b.Granted(after(0), ad.Origin(), g); errors.Is(err, jobs.ErrRefused) != c.refused {
 			t.Errorf("%+v gives %v", c, err)
 		}
+	}
+}
+
+// Of two jobs that have booked a node one behind the other the first is offered it, although somewhat late.
+func TestOneBookingBehindTheOther(t *testing.T) {
+	b := newBooked(t)
+	next := timed("nexts", 4, time.Hour)
+	next.Plan = true
+	steps := b.Advertised(after(0), next).Steps
+	m := *b.ask(1, wire.BookLease, 0, 4)
+	m.Job, m.New.In = next.Job, steps[len(steps)-1].In
+	b.yes(0, &m)
+	keep := m
+	keep.New = nil
+	b.yes(50*time.Minute, &keep)
+	b.yes(50*time.Minute, b.ask(1, wire.BookLease, 0, 0))
+	for _, late := range []time.Duration{0, calendar.Overdue + wire.HoldLease} {
+		b.offers(time.Hour+late, b.gang, 3)
 	}
 }
 
