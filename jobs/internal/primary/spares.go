@@ -142,6 +142,10 @@ func (l *spares) reported(now time.Time, from vicinity.ID, rep *wire.Spares, of 
 		}
 		return false
 	case s != nil && s.Key == rep.Key:
+		if about, _ := of(from); s.Name == "" && about.Name != "" { // its report was here before this node knew it again
+			s.Name = about.Name
+			l.ledger.Version++
+		}
 		if !s.known || s.ready != rep.Ready {
 			l.ledger.Version++
 		}

@@ -190,11 +190,16 @@ func TestSparesOutlastTheOrigin(t *testing.T) {
 	for _, ev := range c.log {
 		again.Rec.Apply(ev)
 	}
-	again.Member, c.p = c.p.Member, again
+	known := c.p.Member
+	again.Member, c.p = func(vicinity.ID) (m vicinity.Member, ok bool) { return m, false }, again
 	c.p.Resume(c.now)
 	c.spares("nobody has reported")
 	if ack := c.keeps(3, &wire.Spares{Key: 4, Workers: 2, Ready: true}); ack.NoSpares {
 		t.Error("they are not wanted")
+	}
+	c.p.Member = known
+	if c.keeps(3, &wire.Spares{Key: 4, Workers: 2, Ready: true}); c.p.spares.list()[0].Name != "n" {
+		t.Errorf("the node is called %q", c.p.spares.list()[0].Name)
 	}
 	c.spares("node 3 has reported", 3, 3)
 	if ack := c.keeps(4, &wire.Spares{Key: 9, Workers: 1, Ready: true}); !ack.NoSpares || !ack.Known {
