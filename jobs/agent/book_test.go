@@ -71,7 +71,7 @@ func TestBookingsOutliveTheirNode(t *testing.T) {
 		g.node(0).crash()
 		g.node(0).start()
 		list := g.node(0).service.Booked()
-		if len(list) != 1 || g.node(0).bookingsOnDisk() != 1 || list[0].Room.Slots != 1 || !list[0].Confirmed || !list[0].To.Equal(list[0].From.Add(time.Minute)) {
+		if len(list) != 1 || g.node(0).bookingsOnDisk() != 1 || list[0].Room.Slots != 1 || !list[0].Confirmed || list[0].To.Before(list[0].From.Add(time.Minute)) {
 			t.Errorf("after the crash it has %+v", list)
 		}
 		if st, _, err := g.node(0).service.Status(id); err != nil || st.State != jobs.Completed {
